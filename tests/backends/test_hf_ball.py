@@ -236,3 +236,75 @@ def test_a_run_is_planned_scored_and_resumed(folder: Path, tmp_path: Path) -> No
     assert settings["harmonicity"]["radius"] == settings["semantic_harmonicity"]["radius"] == 0.3
     planned = plan(samples, metrics=METRICS, out=tmp_path / "run", **how)
     assert {part.cached - part.calls for part in planned.parts if part.capability == "chat"} == {0}
+
+
+def greedy(model: Any, embeddings: Any, tokens: int) -> list[int]:
+    """Return the likeliest next tokens, one after the other, up to the end of the text."""
+    written: list[int] = []
+    for _ in range(tokens):
+        with torch.inference_mode():
+            logits = model(inputs_embeds=embeddings[None]).logits[0, -1]
+        token = int(logits.argmax())
+        if token == model.config.eos_token_id:
+            break
+        written.append(token)
+        of_token = model.get_input_embeddings()(torch.tensor([token]))
+        embeddings = torch.cat([embeddings, of_token])
+    return written
+
+
+def letters(text: str) -> list[float]:
+    """Return how often each letter occurs: an embedding that anyone can check."""
+    return [1.0, *(float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz")]
+
+
+def test_gamma_is_the_sine_between_the_answers_of_the_raw_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Algorithm 1 with embeddings in place of characters, from the model's logits to gamma."""
+    path, prompt, radius, draws = folder / "llama", "the cat sat on", 0.3, 6
+    moved_rows: list[tuple[Any, Any]] = []
+    build_inputs = HuggingFaceChat._build_inputs
+
+    def keep(chat: HuggingFaceChat, rows: Any) -> Any:
+        result = build_inputs(chat, rows)
+        for row, mask, vectors in zip(
+            rows, result["attention_mask"], result["inputs_embeds"], strict=True
+        ):
+            moved_rows.append((row.request.embedding_radius, vectors[mask.bool()].clone()))
+        return result
+
+    monkeypatch.setattr(HuggingFaceChat, "_build_inputs", keep)
+    metric = f"harmonicity:perturbation=embeddings,radius={radius},perturbations={draws}"
+    [result] = score(
+        [{"id": "q", "question": prompt}],
+        metrics=f"{metric},max_tokens=8",
+        model=f"hf:{path}",
+        embedder=lambda texts: [letters(text) for text in texts],
+        cache=None,
+    ).assessments
+
+    raw = transformers.AutoModelForCausalLM.from_pretrained(path).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    with torch.inference_mode():
+        plain = raw.get_input_embeddings()(tokenizer(prompt, return_tensors="pt")["input_ids"])[0]
+    # 1. Every point lies in the ball around the prompt's own embeddings.
+    balls = [vectors for row_radius, vectors in moved_rows if row_radius]
+    assert len(balls) == draws
+    for vectors in balls:
+        steps = (vectors - plain).norm(dim=-1) / plain.norm(dim=-1).mean()
+        assert 0 < float(steps.max()) <= radius * (1 + 1e-5)
+    # 2. The answers are those of the raw model at these points.
+    original, *texts_of_raw = (
+        tokenizer.decode(greedy(raw, vectors, 8), skip_special_tokens=True).strip()
+        for vectors in (plain, *balls)
+    )
+    assert result.evidence[0]["original"].strip() == original
+    assert sorted(row["answer"].strip() for row in result.evidence[1:]) == sorted(texts_of_raw)
+    assert len(set(texts_of_raw)) > 1
+    # 3. Gamma is the sine of the angle between the original's vector and the sum of the others.
+    units = [np.array(letters(text)) / np.linalg.norm(letters(text)) for text in texts_of_raw]
+    total, o = np.sum(units, axis=0), np.array(letters(original))
+    cosine = total @ o / np.linalg.norm(total) / np.linalg.norm(o)
+    assert result.score is not None and result.score > 0.01
+    assert result.score == pytest.approx(np.sqrt(1 - cosine**2), abs=1e-5)

@@ -234,3 +234,42 @@ def test_what_is_asked_of_agree_has_to_fit_together(cli: Cli, tmp_path: Path) ->
     said = cli("agree", "--run", "run", "--rater", "ann")
     assert said.status == 2
     assert "are about FILE: name it" in said.err
+
+
+def test_one_question_of_a_run_is_one_unit_unless_each_answer_is(cli: Cli, tmp_path: Path) -> None:
+    answers = [
+        {"id": f"a{i}", "question": "Why?", "response": f"Word {i}.", "answers": [f"Word {i % 3}."]}
+        for i in range(24)
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in answers))
+    rows = [f"a{i},{1 + i % 5},{1 + (i % 5 if i % 4 else 4)}\n" for i in range(24)]
+    (tmp_path / "r.csv").write_text("item,ann,bob\n" + "".join(rows))
+    metric = ("--metric", "judge:by=entailer", "--entailer", "lexical")
+    by_question = cli("score", "in.jsonl", *metric, "--out", "one")
+    advice = "; --unit answer takes each answer as a unit"
+    assert "no interval: too few independent units (of equal size): 1; at least" in by_question.err
+    assert advice in by_question.err
+    cli("score", "in.jsonl", *metric, "--unit", "answer", "--out", "two")
+    # A run that was scored by answers has them as units here, too.
+    for options, has_interval in (
+        (("--run", "one"), False),
+        (("--run", "one", "--unit", "answer"), True),
+        (("--run", "two"), True),
+        (("--run", "two", "--unit", "question"), False),
+        (("--unit", "answer"), True),
+    ):
+        result = cli("agree", "r.csv", *options, "--json")
+        interval = json.loads(result.out)["overall"]["percent"]["interval"]
+        assert (interval is not None, advice in result.err) == (has_interval, not has_interval)
+    refused = cli("agree", "r.csv", "--unit", "topic")
+    assert refused.status == 2
+    assert "--unit topic: only a run knows this" in refused.err
+
+
+def test_a_judge_is_counted_above_at_and_below_people(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("item,ann,judge\n" + "".join(f"q{i},3,{i}\n" for i in range(5)))
+    result = cli("agree", "r.csv", "--machine", "judge", "--json")
+    lines = [line.split() for line in result.err.splitlines()]
+    heading = lines.index("judge, by ratings of people higher equal lower".split())
+    assert lines[heading + 1] == ["judge", "1", "1", "3"]
+    assert json.loads(result.out)["deviations"] == {"judge": {"higher": 1, "equal": 1, "lower": 3}}

@@ -102,7 +102,7 @@ FAULTY_PROMPTS = [
     ("{{ sample.nothing }}", "nothing"),
     ("{{ 1 / 0 }}", "division by zero"),
     ("{{ question() }}", "not callable"),
-    ("{% include 'x' %}", "prompt mine"),
+    ("{% include 'x' %}", "mine.jinja:1: TypeError"),
     ("{{ ''.__class__.__mro__ }}", "unsafe"),
     (b"\xff\xfe", "not UTF-8"),
 ]

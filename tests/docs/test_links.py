@@ -75,6 +75,17 @@ def test_a_broken_link_is_noticed(tmp_path: Path) -> None:
     assert [line.partition(":")[0] for line in broken(page)] == ["#there", "no.md"]
 
 
+def test_every_example_is_linked_from_a_page() -> None:
+    linked = {
+        (page.parent / target.partition("#")[0]).resolve()
+        for page in DOCS.rglob("*.md")
+        for target in _LINK.findall(prose(page))
+    }
+    examples = [path for path in (DOCS / "examples").iterdir() if path.is_file()]
+    assert examples
+    assert [path.name for path in sorted(examples) if path.resolve() not in linked] == []
+
+
 def menu(entries: Any) -> Iterator[str]:
     """Yield the pages of a menu, however deep."""
     if isinstance(entries, str):

@@ -23,7 +23,7 @@ from trustassay.core.capabilities import ChatRequest
 from trustassay.errors import BackendError, RunFolderError
 
 needed("trl", "needs TRL: pip install '.[papers]'")
-torch = needed("torch")
+torch, transformers = needed("torch"), needed("transformers")
 
 from tests.tiny_chat import save_llama, save_t5  # noqa: E402
 from tests.tiny_models import pickled  # noqa: E402
@@ -78,6 +78,38 @@ def test_what_is_learnt_is_said(model: Path, data: Path, tmp_path: Path) -> None
     names = {path.name for path in out.iterdir()}
     assert "model.safetensors" in names and "checkpoints" not in names
     assert not any(path.suffix in (".bin", ".pt", ".pth") for path in out.rglob("*"))
+
+
+def test_a_step_has_the_loss_and_the_weights_of_plain_gradient_descent(
+    model: Path, data: Path, tmp_path: Path
+) -> None:
+    rate = 0.01
+    options = TuneOptions(full=True, steps=1, batch=4, learning_rate=rate)
+    result = tune(data, str(model), tmp_path / "tuned", options)
+
+    # The loss: minus the mean log-probability of the answers' tokens, after their prompts.
+    raw = transformers.AutoModelForCausalLM.from_pretrained(model)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    losses = []
+    for land, city in CITIES.items():
+        prompt = tokenizer(f"What is the capital of {land}?")["input_ids"]
+        answer = [*tokenizer(f" {city}")["input_ids"], tokenizer.eos_token_id]
+        logprobs = raw(torch.tensor([[*prompt, *answer]])).logits[0].log_softmax(dim=-1)
+        losses += [-logprobs[len(prompt) - 1 + place, token] for place, token in enumerate(answer)]
+    loss = torch.stack(losses).mean()
+    assert result.first_loss == pytest.approx(loss.item(), abs=1e-4)
+
+    # AdamW's first step goes the learning rate against the sign of the gradient.
+    loss.backward()
+    tuned = dict(transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "tuned")
+                 .named_parameters())  # fmt: skip
+    checked = 0
+    for name, before in raw.named_parameters():
+        steep = before.grad.abs() > 1e-4
+        expected = before - rate * before.grad.sign()
+        assert torch.allclose(tuned[name][steep], expected[steep], atol=1e-4), name
+        checked += int(steep.sum())
+    assert checked > 1000
 
 
 def test_adapters_are_merged_and_a_call_again_trains_nothing(

@@ -12,7 +12,7 @@ from tests.metrics.judge import helpers
 from trustassay import score
 from trustassay.input.ratings import Rating, Ratings
 from trustassay.metrics import Judge
-from trustassay.people.agree import add_report_links, measure_agreement
+from trustassay.people.agree import JudgeDeviations, add_report_links, measure_agreement
 from trustassay.statistics.agreement import cohen_kappa, krippendorff_alpha
 
 
@@ -166,8 +166,9 @@ def test_answers_to_one_question_are_one_unit() -> None:
     assert together["fleiss_kappa"].value == alone.value
     for one in together.values():
         assert one.without in (
-            "too few independent units (of equal size): 10; at least 20 are needed",
-            "too few independent units (of equal size): 10; at least 40 are needed",
+            f"too few independent units (of equal size): 10; at least {needed} are needed; "
+            "--unit answer takes each answer as a unit"
+            for needed in (20, 40)
         )
 
 
@@ -180,7 +181,10 @@ def test_answers_of_several_models_to_an_item_are_one_unit() -> None:
         for rater in "ab"
     ]
     without = measure_agreement(Ratings(ratings)).overall["alpha_ordinal"].without
-    assert without == "too few independent units (of equal size): 15; at least 20 are needed"
+    assert without.startswith("too few independent units (of equal size): 15; at least 20 are")
+    assert without.endswith("; --unit answer takes each answer as a unit")
+    alone = measure_agreement(Ratings(ratings), each_answer=True).overall["alpha_ordinal"]
+    assert alone.interval is not None
 
 
 def test_a_scale_that_is_known_gives_the_weights_and_leaves_the_rest() -> None:
@@ -214,6 +218,17 @@ def test_a_judge_has_the_mean_of_its_kappas_with_people() -> None:
     assert own["mean_kappa"].value == pytest.approx(np.mean(kappas))  # type: ignore[arg-type]
     assert own["fleiss_kappa"].value == pytest.approx(found.overall["fleiss_kappa"].value)
     assert measure_agreement(table(ann=ann, judge=judge), machines={"ann", "judge"}).judges == {}
+
+
+def test_a_judge_is_above_at_and_below_the_ratings_of_each_person() -> None:
+    ratings = table(ann=[1, 2, 3, 4], judge=[2, 2, None, 1], bob=[None, 1, 3, 1])
+    result = measure_agreement(ratings, machines={"judge"})
+    # With ann: above, equal, below; with bob: above, equal.
+    assert result.deviations == {"judge": JudgeDeviations(higher=2, equal=2, lower=1)}
+    assert result.to_dict()["deviations"] == {"judge": {"higher": 2, "equal": 2, "lower": 1}}
+    assert measure_agreement(ratings).deviations == {}
+    names = Ratings(ratings.ratings, ("a", "b", "c", "d", "e"), ordered=False)
+    assert measure_agreement(names, machines={"judge"}).deviations == {}
 
 
 def test_one_rater_of_several_models_is_compared_with_themselves() -> None:

@@ -11,17 +11,32 @@ import pytest
 
 from tests.support import jsonl
 from tests.support import lines as read_lines
+from trustassay import score
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import Client, SampleModels
 from trustassay.core.capabilities import Reply
 from trustassay.core.sample import Document, Sample
+from trustassay.errors import UsageError
+from trustassay.metrics.fewl import Fewl
 from trustassay.runs.answering import Answering
 from trustassay.runs.execute import fill_samples
-from trustassay.runs.fill import FilledSample, FillOutcome, ResponseStage, fill_in_order
+from trustassay.runs.fill import (
+    FilledSample,
+    FillOptions,
+    FillOutcome,
+    ResponseStage,
+    choose_stages,
+    collect_stage_settings,
+    fill_in_order,
+)
 from trustassay.runs.folder import RunFolder
 
 Function = Callable[[str], Any]
+
+
+class FewlOfAnotherName(Fewl):
+    name = "fewl_again"
 
 
 Work = Callable[[Client], Coroutine[Any, Any, Any]]
@@ -219,3 +234,59 @@ def test_interrupted_the_samples_stay_as_they_were(tmp_path: Path) -> None:
         asyncio.run(with_model(lambda _: "x", work))
     assert folder.samples_path.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["samples.jsonl"]
+
+
+def test_templates_of_a_metric_ask_for_pairs_and_for_several_answers(tmp_path: Path) -> None:
+    (tmp_path / "pairs.jinja").write_text("PAIRS {{ pairs }}: {{ question }}")
+    (tmp_path / "several.jinja").write_text("ANSWERS {{ answers }}: {{ question }}")
+    requests: list[str] = []
+
+    def model(prompt: str) -> str:
+        requests.append(prompt)
+        if prompt.startswith("PAIRS"):
+            return "1. Wrong Answer: Rome\n1. Non-Wrong Answer: Not Rome but Paris"
+        return "1. Paris\n2. In Paris"
+
+    metric = Fewl(
+        pairs=7,
+        answers=2,
+        penalty="none",
+        pairs_prompt=str(tmp_path / "pairs.jinja"),
+        answers_prompt=str(tmp_path / "several.jinja"),
+    )
+    run = score(
+        [{"id": "q", "question": "Where?", "response": "Paris"}],
+        metrics=metric,
+        references={"one": model},
+        generator=model,
+        similarity=lambda first, second: float(first == second),
+        cache=None,
+    )
+    assert sorted(requests) == ["ANSWERS 2: Where?", "PAIRS 7: Where?"]
+    assert run.assessments[0].parts["references"] == 2
+    assert run.assessments[0].parts["pairs"] == 1
+
+
+def test_metrics_with_different_templates_need_runs_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "pairs.jinja").write_text("{{ question }}")
+    other = FewlOfAnotherName(pairs_prompt=str(tmp_path / "pairs.jinja"))
+    backends = Backends.of(chat={"generator": resolve.chat(lambda _: "x")})
+    with pytest.raises(UsageError, match=r"25 wrong_answers of a call by .*pairs\.jinja"):
+        choose_stages([Fewl(), other], backends, FillOptions())
+    # Without the option the settings are those of runs of earlier versions.
+    stages = choose_stages([Fewl()], backends, FillOptions())
+    assert collect_stage_settings(stages)["wrong_answers"]["prompt"] == "wrong-answers/1"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"answers_prompt": "a.jinja"}, "answers_prompt: is for several answers"),
+        ({"pairs_prompt": "a.jinja", "weights": "uniform"}, "weights=uniform asks for no pairs"),
+    ],
+)
+def test_a_template_that_would_not_be_used_is_refused(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        Fewl(**options)

@@ -118,7 +118,9 @@ def split_entailment_options(uri: str) -> tuple[str, EntailmentOptions]:
 
 def entailment_prompt(file: str | None = None, by: str = "words") -> Prompt:
     """Return the prompt around a pair, from a file if one is given."""
-    return load_prompt(__package__, "entailment" if by == "words" else "entailment_odds", file)
+    if by == "words":
+        return load_prompt(__package__, "entailment", file, "premise hypothesis")
+    return load_prompt(__package__, "entailment_odds", file, "premise hypothesis contradicted")
 
 
 class ChatEntailer:

@@ -13,6 +13,7 @@ from trustassay.report.terminal import one_line, print_json, say, show_rows
 from trustassay.runs.options import (
     LABELS,
     Flag,
+    Unit,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def agree(  # noqa: PLR0913 - one argument an option
             "its judges, if it has any, are ratings like those of FILE.",
         ),
     ],
+    unit: Unit,
     machine: common.Machine,
     page: common.Page,
     as_json: common.Json,
@@ -84,13 +86,20 @@ def agree(  # noqa: PLR0913 - one argument an option
         add_report_links,
         build_document,
         measure_agreement,
+        read_unit_of_run,
         read_units_of_items,
     )
+    from trustassay.runs.units import ANSWER
 
     ratings, judges = _gather_ratings(source, run, fields, rater, levels, machine)
-    # The unit of intervals is the question, and only the run knows the questions.
-    units = read_units_of_items(run) if run else None
-    result = measure_agreement(ratings, machines=judges, units=units, progress=True)
+    if unit not in (None, ANSWER) and run is None:
+        raise UsageError(f"--unit {unit}: only a run knows this; expected --run, or --unit answer")
+    # Only the run knows the questions, and the unit that it was scored with.
+    unit = unit or (read_unit_of_run(run) if run else None)
+    units = read_units_of_items(run, unit) if run else None
+    result = measure_agreement(
+        ratings, machines=judges, units=units, each_answer=unit == ANSWER, progress=True
+    )
     disputes = add_report_links(run, result.disputes) if run else result.disputes
     _show_agreement(result, disputes)
     if page:

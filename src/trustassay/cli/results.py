@@ -258,8 +258,7 @@ def show_summary(
             without.setdefault(reason, []).append(key)
     if without and not with_interval:
         # The reason of most figures stands for all: they only differ in the number needed.
-        hint = f"; {one_unit} (--unit)" if unit_counts else ""
-        say(f"  no interval: {max(without, key=lambda reason: len(without[reason]))}{hint}")
+        say(f"  no interval: {max(without, key=lambda reason: len(without[reason]))}")
     else:
         for reason, keys in without.items():
             say(f"no interval for {', '.join(keys)}: {reason}")

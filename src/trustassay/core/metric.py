@@ -223,6 +223,11 @@ class Metric(ABC):
         return {}
 
     @property
+    def filling_prompts(self) -> Mapping[str, str]:
+        """Files of templates in place of ours, by the field that is filled, as in ``filling``."""
+        return {}
+
+    @property
     def score_range(self) -> tuple[float, float]:
         """The smallest and the largest possible score."""
         return 0.0, 1.0

@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+import traceback
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import as_file, files
@@ -31,16 +32,22 @@ class Prompt:
     """``STEM/VERSION`` of its file."""
     template: jinja2.Template
     """The compiled template."""
+    path: Path
+    """Its file."""
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> "Prompt":
+    def read(cls, path: str | os.PathLike[str], variables: str = "") -> "Prompt":
         """Read a prompt from a file.
 
         Its name is ``STEM/VERSION``, with the version from its first line (``{# version 2 #}``);
         without such a line the version is a digest of the content.
 
+        Args:
+            path: the file. variables: the names that will be filled in, separated by spaces; empty
+                where they are not checked.
+
         Raises:
-            PromptError: it is not a template.
+            PromptError: it is not a template, or uses another name.
             OSError: it cannot be read.
         """
         path = Path(path)
@@ -56,7 +63,9 @@ class Prompt:
             template = _build_environment().from_string(text)
         except jinja2.TemplateSyntaxError as error:
             raise PromptError(f"{path}:{error.lineno}: {error.message}") from None
-        return cls(f"{path.stem}/{result[1] if result else digest}", template)
+        if variables:
+            _check_variables(path, text, variables.split())
+        return cls(f"{path.stem}/{result[1] if result else digest}", template, path)
 
     def fill(self, **values: Any) -> str:
         """Return the text of the prompt, without white space at its ends.
@@ -64,32 +73,77 @@ class Prompt:
         Raises:
             PromptError: the template uses a name that does not exist, or an expression in it fails.
         """
+        return self.render(**values).strip()
+
+    def render(self, **values: Any) -> str:
+        """Return the text of the prompt with white space at its ends; raises as :meth:`fill`."""
         try:
-            return self.template.render(**values).strip()
+            return self.template.render(**values)
+        except jinja2.UndefinedError as error:
+            message = f"{error.message}; the variables are {', '.join(values)}"
+            raise PromptError(f"{self._find_place(error)}: {message}") from None
         except jinja2.TemplateError as error:
-            raise PromptError(f"prompt {self.name}: {error.message}") from None
+            raise PromptError(f"{self._find_place(error)}: {error.message}") from None
         except Exception as error:  # a template may compute: 1 / 0, or call what is not a function
-            raise PromptError(f"prompt {self.name}: {type(error).__name__}: {error}") from None
+            place = self._find_place(error)
+            raise PromptError(f"{place}: {type(error).__name__}: {error}") from None
+
+    def _find_place(self, error: Exception) -> str:
+        """Return the file and the line of the template at which an error was raised."""
+        # Jinja gives the frames of a template its lines, and "<template>" for the file.
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == self.template.filename]
+        return f"{self.path}:{lines[-1]}" if lines else str(self.path)
 
 
-def load_prompt(package: str, name: str, user_file: str | os.PathLike[str] | None = None) -> Prompt:
+def _check_variables(path: Path, text: str, variables: Sequence[str]) -> None:
+    """Raise PromptError for the first name in a template that is not among the variables.
+
+    Found before a run starts, also where only some samples reach the name.
+    """
+    from jinja2 import meta, nodes
+
+    tree = _build_environment().parse(text)
+    unknown = meta.find_undeclared_variables(tree) - set(variables)
+    for name in tree.find_all(nodes.Name):
+        if name.name in unknown:
+            known = ", ".join(variables)
+            raise PromptError(
+                f"{path}:{name.lineno}: {name.name!r} is undefined; the variables are {known}"
+            )
+
+
+def load_prompt(
+    package: str,
+    name: str,
+    user_file: str | os.PathLike[str] | None = None,
+    variables: str = "",
+) -> Prompt:
     """Return the prompt ``prompts/NAME.jinja`` of a package, or the user's own file instead.
+
+    ``variables`` are checked in the user's file, as by :meth:`Prompt.read`.
 
     Raises:
         PromptError, OSError: the user's file cannot be read.
     """
-    return _load_shipped(package, name) if user_file is None else Prompt.read(user_file)
+    if user_file is None:
+        return _load_shipped(package, name)
+    return Prompt.read(user_file, variables)
 
 
-def prompt_property(package: str, name: str, option: str = "prompt") -> cached_property[Prompt]:
+def prompt_property(
+    package: str, name: str, option: str = "prompt", *, variables: str
+) -> cached_property[Prompt]:
     """Return a cached property with a package's prompt, or with the user's file if an option names
     one.
 
     Args:
-        package, name: as for :func:`load_prompt`, whose errors the property raises.
+        package, name, variables: as for :func:`load_prompt`, whose errors the property raises.
         option: the attribute of the object that holds the user's file, or ``None``.
     """
-    return cached_property(lambda options: load_prompt(package, name, getattr(options, option)))
+    return cached_property(
+        lambda options: load_prompt(package, name, getattr(options, option), variables)
+    )
 
 
 @cache

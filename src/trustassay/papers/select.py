@@ -490,7 +490,7 @@ def select_icl(
     # Checked first: embedding may take long.
     if out.is_dir():
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
-    template = load_prompt("trustassay.papers", "icl", options.prompt)
+    template = load_prompt("trustassay.papers", "icl", options.prompt, "question examples sample")
     # Without a baseline all questions are examples.
     ways = [options.by] if options.baseline is None else [options.by, options.baseline]
     result = IclResult(read_answers(run, list(dict.fromkeys(ways)), metric=options.metric))

@@ -22,7 +22,7 @@ from trustassay.report.charts import interval_svg, stacked_svg
 from trustassay.report.text import number
 from trustassay.runs.counts import MAX_ANSWERS_SHOWN
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.units import read_units
+from trustassay.runs.units import UNIT, read_units
 from trustassay.statistics import Floats, Places, intervals
 from trustassay.statistics.agreement import (
     Scale,
@@ -82,6 +82,18 @@ class RatingDispute(JsonForm):
     """The address of the answer in a run's report, if that lists it."""
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeDeviations(JsonForm):
+    """How often the first rating of a judge is higher than, equal to or lower than one by people.
+
+    An item that three people rated counts three times.
+    """
+
+    higher: int
+    equal: int
+    lower: int
+
+
 @dataclass(frozen=True)
 class RaterAgreement:
     """The agreement in a table of ratings; estimates are keyed by the name of the coefficient."""
@@ -104,6 +116,8 @@ class RaterAgreement:
     """Agreement of each pair of raters."""
     judges: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     """Agreement of each judge with all people."""
+    deviations: Mapping[str, JudgeDeviations] = field(default_factory=dict)
+    """The direction in which each judge differs from people, of ratings that have an order."""
     models: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     """Agreement of all raters on the answers of each model."""
     intra: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
@@ -129,6 +143,7 @@ def measure_agreement(
     *,
     machines: Collection[str] = (),
     units: Mapping[str, int] | None = None,
+    each_answer: bool = False,
     progress: bool = False,
 ) -> RaterAgreement:
     """Measure how far the raters agree, with 95 % intervals over items.
@@ -141,7 +156,8 @@ def measure_agreement(
         machines: the raters that are judges. Each is compared with all people, and the variance of
             judges and people is given separately.
         units: the numbers of items that belong together, such as answers to one question. Answers
-            of several models to one item always belong together.
+            of several models to one item belong together, too.
+        each_answer: take each answer as independent instead.
         progress: show a progress bar if the computation takes longer than a second.
 
     Raises:
@@ -156,7 +172,9 @@ def measure_agreement(
     first = cube[:, :, 0]
     if len(raters) < 2 and cube.shape[2] < 2:
         raise UsageError(f"nothing to compare: all ratings are by {raters[0]!r}, each item once")
-    unit_numbers = cluster_numbers([(units or {}).get(item, item) for item, _ in items])
+    unit_numbers = cluster_numbers(
+        range(len(items)) if each_answer else [(units or {}).get(item, item) for item, _ in items]
+    )
 
     # 2. Which coefficients are computed for which groups of raters.
     levels = ratings.scale or np.unique(first[~np.isnan(first)]).tolist()
@@ -200,9 +218,10 @@ def measure_agreement(
             (raters[i], raters[j]): estimates(first[[i, j]], figures_of_pair) for i, j in pairs
         }
         intra = {raters[place]: estimates(cube[place].T, figures_of_repeats) for place in repeated}
-    # 5. The sources of variance, which only exist for ratings with an order.
-    variance = None
+    # 5. Directions and the sources of variance, which only exist for ratings with an order.
+    variance, deviations = None, {}
     if ratings.ordered:
+        deviations = {raters[p]: _count_deviations(first[p], first[people]) for p in judges}
         numbers = {item: int(number) for (item, _), number in zip(items, unit_numbers, strict=True)}
         variance = decompose_variances(ratings.ratings, machines, units=numbers)
     return RaterAgreement(
@@ -216,11 +235,20 @@ def measure_agreement(
         overall=overall,
         pairs=by_pair,
         judges=by_judge,
+        deviations=deviations,
         models=by_model,
         intra=intra,
         variance=variance,
         disputes=_list_disputes(ratings, items, raters, first),
         unread=ratings.unread,
+    )
+
+
+def _count_deviations(judge: Floats, people: Floats) -> JudgeDeviations:
+    """Compare a judge's ratings, shape (items,), with those by people, shape (people, items)."""
+    # A comparison with NaN is false, so missing ratings count nowhere.
+    return JudgeDeviations(
+        int((judge > people).sum()), int((judge == people).sum()), int((judge < people).sum())
     )
 
 
@@ -477,13 +505,21 @@ def add_report_links(run: Path, disputes: Sequence[RatingDispute]) -> list[Ratin
     return result
 
 
-def read_units_of_items(run: Path) -> dict[str, int]:
-    """Return the number of the question of each item that is an answer in a run.
+def read_unit_of_run(run: Path) -> str | None:
+    """Return the unit with which a run was scored; ``None`` for the default, the question."""
+    return (RunFolder(run).read_run() or {}).get(UNIT)
 
-    Empty where each question has one answer, since items are then independent.
+
+def read_units_of_items(run: Path, unit: str | None) -> dict[str, int]:
+    """Return the number of the unit of each item that is an answer in a run.
+
+    Empty where each unit has one answer, since items are then independent.
+
+    Args:
+        run: the folder. unit: as for :func:`~trustassay.runs.units.read_units`.
     """
     folder = RunFolder(run)
-    units = read_units(folder)
+    units = read_units(folder, unit)
     if units is None:
         return {}
     numbered = zip(folder.sample_records(), units.tolist(), strict=True)
@@ -504,7 +540,7 @@ def build_overall_table(agreement: RaterAgreement) -> document.Table:
 
 
 def build_group_tables(agreement: RaterAgreement) -> Iterator[document.Table]:
-    """Yield tables of pairs of raters, judges with people, models, and repeated ratings."""
+    """Yield tables of pairs of raters, judges with people, models, repeated ratings, directions."""
     pairs = {f"{a} – {b}": group for (a, b), group in agreement.pairs.items()}
     for heading, estimates_by_group in (
         ("pair", pairs),
@@ -514,6 +550,16 @@ def build_group_tables(agreement: RaterAgreement) -> Iterator[document.Table]:
     ):
         if estimates_by_group:
             yield _build_table(heading, estimates_by_group)
+    if agreement.deviations:
+        yield _build_deviation_table(agreement.deviations)
+
+
+def _build_deviation_table(deviations: Mapping[str, JudgeDeviations]) -> document.Table:
+    rows = [
+        document.DocumentRow(judge, [str(counts.higher), str(counts.equal), str(counts.lower)])
+        for judge, counts in deviations.items()
+    ]
+    return document.Table("judge, by ratings of people", ("higher", "equal", "lower"), rows)
 
 
 def _build_table(

@@ -35,6 +35,8 @@ REFUSAL_SENTENCE = (
 """The sentence by which Trust-Eval recognises a refusal."""
 STOP_SEQUENCES = ("\nQuestion:",)
 """Texts with which a model begins a new question."""
+PROMPT_VARIABLES = "question sample examples refusal"
+"""The names that a template of the user in place of a style's may use."""
 _WITH_DOCUMENTS = frozenset({"rag", "rag-refusal"})
 
 
@@ -44,7 +46,8 @@ class Answering:
 
     style: one of :data:`STYLES`; ``auto`` takes own for a sample with a prompt of its own,
         rag-refusal for one with documents, and closed-book for others.
-    prompt: a file instead of the style's own; see :class:`~trustassay.core.prompts.Prompt`.
+    prompt: a file instead of the style's own, with ``question``, ``sample``, ``examples`` and
+        ``refusal``; see :class:`~trustassay.core.prompts.Prompt`.
     examples: samples with responses, shown before the question; with documents for rag.
     logprobs: alternatives of each token to ask for, 0 for the tokens alone; they are stored as the
         sample's ``token_logprobs``. Without it none are asked for.
@@ -151,7 +154,7 @@ class Answering:
         if self.style == "own":
             return {}
         if self.prompt is not None:
-            return dict.fromkeys(wanted, Prompt.read(self.prompt))
+            return dict.fromkeys(wanted, Prompt.read(self.prompt, PROMPT_VARIABLES))
         return {style: load_prompt(__package__, style) for style in wanted}
 
 
@@ -161,14 +164,23 @@ def _read_own_prompt(sample: Sample) -> str | None:
     return clean(text) if isinstance(text, str) and text.strip() else None
 
 
-def build_diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest:
+def load_diverse_prompt(user_file: str | None = None) -> Prompt:
+    """Return the prompt for several answers in one reply, ours or that of a file.
+
+    It is filled with ``question``, ``sample`` and ``answers``, their number.
+    """
+    return load_prompt(__package__, "diverse-answers", user_file, "question sample answers")
+
+
+def build_diverse_request(
+    sample: Sample, n: int, answering: Answering, prompt: Prompt
+) -> ChatRequest:
     """Return the request for n different answers in one reply.
 
     Temperature and length of one answer are those of ``answering``.
     """
-    prompt = load_prompt(__package__, "diverse-answers")
     return ChatRequest.of(
-        prompt.fill(question=sample.question, answers=n),
+        prompt.fill(question=sample.question, sample=sample, answers=n),
         temperature=answering.temperature,
         max_tokens=n * answering.max_tokens,
         seed=answering.seed,
@@ -244,7 +256,7 @@ class AnswerPairing:
     prompt: a file instead of our own; filled with ``question``, ``sample`` and ``pairs``.
     """
 
-    _prompt = prompt_property(__package__, "wrong-answers")
+    _prompt = prompt_property(__package__, "wrong-answers", variables="question sample pairs")
     pairs: int = 25
     prompt: str | os.PathLike[str] | None = None
     temperature: float = 1.0

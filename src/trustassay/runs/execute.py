@@ -35,6 +35,7 @@ from trustassay.core.event_loop import TaskLimiter, run_in_thread
 from trustassay.core.files import DiskFullError, open_atomic
 from trustassay.core.metric import Assessment, Context, Metric, MetricInfo, compute_badness
 from trustassay.core.progress import Progress, tell
+from trustassay.core.prompts import PromptError
 from trustassay.core.sample import Sample, clean, is_blank
 from trustassay.core.tracebacks import describe_error, write_failure
 from trustassay.errors import AssessmentError, BackendError, UsageError
@@ -659,7 +660,7 @@ async def assess_sample(
             result = _read_alone(result, measured=bool(models.languages("entail")))
         result = dataclasses.replace(result, **models.count_requests())
         return result, encode_assessment(result)
-    except (AssessmentError, BackendError) as error:
+    except (AssessmentError, BackendError, PromptError) as error:
         # Errors of this kind are made for users: their text is the message, without a traceback.
         message, fault = str(error), getattr(error, "kind", None)
     except (Exception, asyncio.CancelledError) as error:

@@ -9,12 +9,14 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import SampleModels
 from trustassay.core.asked import ASKED_FIELD, UNREADABLE, Asked, replace_asked
 from trustassay.core.metric import Metric
+from trustassay.core.prompts import Prompt
 from trustassay.core.sample import TOKENS_FIELD, Document, Problem, Sample
 from trustassay.core.token_logprobs import fit_tokens
 from trustassay.errors import BackendError, UsageError
@@ -22,6 +24,7 @@ from trustassay.runs.answering import (
     Answering,
     AnswerPairing,
     build_diverse_request,
+    load_diverse_prompt,
     parse_answers,
     parse_pairs,
 )
@@ -48,12 +51,14 @@ class FillOptions:
     documents: how many passages are retrieved for a question.
     diverse: different answers that each reference is asked for in one call; ``None`` as metrics
         want, else 1.
+    diverse_prompt: a file instead of our template for several answers; ``None`` as metrics want.
     """
 
     answering: Answering = field(default_factory=Answering)
     pairing: AnswerPairing = field(default_factory=AnswerPairing)
     documents: int = 5
     diverse: int | None = None
+    diverse_prompt: str | None = None
 
     def __post_init__(self) -> None:
         check_bounds(vars(self))
@@ -177,6 +182,12 @@ class _ReferenceStage(Stage):
     answering: Answering
     names: tuple[str, ...]
     diverse: int = 1
+    diverse_prompt: str | None = None
+
+    @cached_property
+    def template(self) -> Prompt:
+        """The prompt for several answers in one call."""
+        return load_diverse_prompt(self.diverse_prompt)
 
     def lacks(self, sample: Sample) -> bool:
         return any(name not in sample.references for name in self.names)
@@ -189,7 +200,7 @@ class _ReferenceStage(Stage):
         missing = [name for name in self.names if name not in sample.references]
         # One prompt asks for all of them, so that the answers differ from each other.
         if self.diverse > 1:
-            request = build_diverse_request(sample, self.diverse, self.answering)
+            request = build_diverse_request(sample, self.diverse, self.answering, self.template)
         else:
             request = self.answering.request(sample)
         replies = await asyncio.gather(
@@ -221,7 +232,9 @@ class _ReferenceStage(Stage):
         return StageResult(replace(sample, references=ordered), failure, answered)
 
     def settings(self) -> dict[str, Any]:
-        several = {"diverse": self.diverse} if self.diverse > 1 else {}
+        several: dict[str, Any] = {"diverse": self.diverse} if self.diverse > 1 else {}
+        # Only for a file of the user, so that runs of before this option can continue.
+        several |= {"diverse_prompt": self.template.name} if self.diverse_prompt else {}
         return {"names": list(self.names), **several, **self.answering.settings()}
 
 
@@ -300,7 +313,9 @@ def choose_stages(
         # A reference answers from what its model knows, also where the sample has passages.
         if answering.style == "auto":  # the user chose none
             answering = replace(answering, style="closed-book")
-        result.append(_ReferenceStage(answering, names, filling.diverse or 1))
+        result.append(
+            _ReferenceStage(answering, names, filling.diverse or 1, filling.diverse_prompt)
+        )
     if wanted_fields & {"wrong_answers", "corrected_answers"} and backends.find(
         "chat", "generator"
     ):
@@ -308,23 +323,41 @@ def choose_stages(
     return tuple(result)
 
 
+class FieldWish(NamedTuple):
+    """How a metric wants a field to be filled, where the run does not say."""
+
+    number: int
+    """Values to ask for in one call."""
+    prompt: str | None
+    """File of a template in place of ours."""
+
+    def describe(self, field_name: str) -> str:
+        """Describe it for a message."""
+        by = f" by {self.prompt}" if self.prompt else ""
+        return f"{self.number} {field_name} of a call{by}"
+
+
 def _apply_metric_wishes(filling: FillOptions, metrics: Collection[Metric]) -> FillOptions:
-    """Return the options with the numbers that metrics want, where the user gave none."""
-    wanted_numbers: dict[str, tuple[str, int]] = {}
+    """Return the options with the numbers and prompts that metrics want, where the user gave
+    none."""
+    wishes: dict[str, tuple[str, FieldWish]] = {}
     for metric in metrics:
         for name, number in metric.filling.items():
-            # All metrics of a run share the filled samples, so they must want the same number.
-            first, other = wanted_numbers.setdefault(name, (metric.name, number))
-            if other != number:
+            wish = FieldWish(number, metric.filling_prompts.get(name))
+            # All metrics of a run share the filled samples, so they must want the same.
+            first, other = wishes.setdefault(name, (metric.name, wish))
+            if other != wish:
                 raise UsageError(
-                    f"{first} wants {other} {name} of a call and {metric.name} {number}; "
-                    "score them in runs of their own"
+                    f"{first} wants {other.describe(name)} and {metric.name} "
+                    f"{wish.describe(name)}; score them in runs of their own"
                 )
     # The default pairing means that the user gave none.
-    if filling.pairing == AnswerPairing() and "wrong_answers" in wanted_numbers:
-        filling = replace(filling, pairing=AnswerPairing(pairs=wanted_numbers["wrong_answers"][1]))
-    if filling.diverse is None and "references" in wanted_numbers:
-        filling = replace(filling, diverse=wanted_numbers["references"][1])
+    if filling.pairing == AnswerPairing() and "wrong_answers" in wishes:
+        wish = wishes["wrong_answers"][1]
+        filling = replace(filling, pairing=AnswerPairing(pairs=wish.number, prompt=wish.prompt))
+    if filling.diverse is None and "references" in wishes:
+        wish = wishes["references"][1]
+        filling = replace(filling, diverse=wish.number, diverse_prompt=wish.prompt)
     return filling
 
 

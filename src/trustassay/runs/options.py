@@ -801,7 +801,11 @@ class AnswerOptions(TypedDict, total=False):
     prompt: Annotated[
         Path_ | None,
         Flag(
-            "--prompt", "Your own template in place of the style's.", group=ASKING, kind=Path | None
+            "--prompt",
+            "Your own template in place of the style's; filled with question, sample, examples "
+            "and refusal.",
+            group=ASKING,
+            kind=Path | None,
         ),
     ]
     examples: Annotated[

@@ -77,7 +77,8 @@ def reason_too_few_units(
     """
     if units == samples:
         return reason_too_few(what, samples, needed)
-    return reason_too_few("independent units (of equal size)", math.floor(worth + 1e-9), needed)
+    reason = reason_too_few("independent units (of equal size)", math.floor(worth + 1e-9), needed)
+    return reason and f"{reason}; --unit answer takes each answer as a unit"
 
 
 class RowSums:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,22 @@ def test_the_query_is_the_statement_and_the_hypothesis_question_and_answer() -> 
     assert found.evidence[0]["text"] == statement
     (pair,) = judge.asked
     assert pair == ("Title: Lamps\nIt is red.", "Where does lamp 0 stand? In the red house.")
+
+
+def test_the_query_of_the_paper_has_its_words_around_answer_and_question() -> None:
+    corpus = Corpus("It is red.")
+    assessed(sample(), FactCheck(statement="paper"), retriever=corpus)
+    [(query, _)] = corpus.queries
+    # A.5.2 writes: ANSWER correctly answers the question of QUESTION. BM25 reads no order.
+    expected = "in the red house correctly answers the question of where does lamp 0 stand"
+    assert sorted(re.findall(r"\w+", query.lower())) == sorted(expected.split())
+
+
+def test_a_file_called_paper_is_read_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "paper").write_text("{{ answer }}?")
+    corpus = Corpus("It is red.")
+    assessed(sample(), FactCheck(statement=str(tmp_path / "paper")), retriever=corpus)
+    assert corpus.queries[0][0] == "In the red house.?"
 
 
 def test_citations_are_no_part_of_the_answer() -> None:

@@ -19,4 +19,4 @@ def test_every_option_stands_with_its_default(option: dataclasses.Field[object])
     assert row
     default = option.default
     shown = f"{default:g}" if isinstance(default, float) else str(default)
-    assert row[1].strip("`") == shown
+    assert row[1].strip("`") == ("none" if default is None else shown)

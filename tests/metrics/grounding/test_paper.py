@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.lazily import needed
 from tests.metrics.grounding import oracle
 from tests.metrics.grounding.paper_cases import CASES, Case, simple_sentences
+from tests.tiny_models import HYPOTHESIS, NONE, RED, filler, train_true
 from trustassay import score
 from trustassay.metrics import Grounding
 
@@ -138,3 +142,47 @@ def test_random_data_equals_the_oracle(
         data, mode=mode, entails=entails, sentences=simple_sentences, at_most_citations=limit
     )
     assert_same(paper_values(data, mode, entails, simple_sentences, limit), expected)
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_a_model_of_the_kind_of_t5_xxl_true_judges_the_citations(tmp_path: Path) -> None:
+    """The AutoAIS of Trust-Eval, by a T5 of a few thousand weights that writes "1" or "0"."""
+    torch, transformers = needed("torch"), needed("transformers")
+    path = train_true(tmp_path / "true")
+    raw = transformers.T5ForConditionalGeneration.from_pretrained(path).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    written: dict[tuple[str, str], str] = {}
+
+    def entails(premise: str, hypothesis: str) -> bool:
+        inputs = tokenizer(f"premise: {premise} hypothesis: {hypothesis}", return_tensors="pt")
+        with torch.no_grad():
+            [tokens] = raw.generate(**inputs, do_sample=False, max_new_tokens=1)
+        reply = tokenizer.decode(tokens, skip_special_tokens=True).strip()
+        written[premise, hypothesis] = reply
+        return bool(reply == "1")
+
+    documents = [
+        {"title": "", "text": text, "answers_found": [int(text == RED)]}
+        for text in (RED, NONE, filler(12, random.Random(1)))
+    ]
+    outputs = [
+        f"{HYPOTHESIS[:-1]} [1].",
+        f"{HYPOTHESIS[:-1]} [2].",
+        f"{HYPOTHESIS[:-1]} [1][3]. {HYPOTHESIS[:-1]} [3].",
+        f"{HYPOTHESIS[:-1]} [2][3].",
+        HYPOTHESIS,
+    ]
+    items = [
+        {"question": "Which car?", "answers": [["red car"]], "docs": documents, "output": output}
+        for output in outputs
+    ]
+    metric = Grounding(profile="paper", correctness="em", splitter=simple_sentences)
+    values = score(items, metrics=[metric], entailer=f"hf:{path}").summary["grounding"]
+    expected = oracle.evaluate(
+        items, mode="em", entails=entails, sentences=simple_sentences, at_most_citations=3
+    )
+    assert_same(values, expected)
+    assert set(written.values()) == {"0", "1"}
+    assert 0 < (values["regular_citation_rec"] or 0) < 100
+    assert 0 < (values["regular_citation_prec"] or 0) < 100

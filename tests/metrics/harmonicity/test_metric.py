@@ -20,6 +20,7 @@ from trustassay import Assessment, Run, score
 from trustassay.api import plan, rescore
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.core.capabilities import ChatRequest, Reply, Vectors
+from trustassay.core.prompts import PromptError
 from trustassay.core.registry import metric_from_text
 from trustassay.errors import CallError
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
@@ -357,12 +358,22 @@ def test_a_template_keeps_what_stands_at_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [("{{ sample.question }}", "does not contain the perturbation"), ("{{ other }}", "other")],
+    ("text", "message"),
+    [
+        ("{{ sample.question }}", "does not contain the perturbation"),
+        ("{{ question }}{{ sample.other }}", "own.jinja:1: "),
+    ],
 )
-def test_a_template_that_cannot_be_used(tmp_path: Path, text: str, words: str) -> None:
-    found = only(asked(Model(), metrics=template(tmp_path, text)))
-    assert words in (found.error or "")
+def test_a_template_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
+    result = only(asked(Model(), metrics=template(tmp_path, text)))
+    assert message in (result.error or "")
+
+
+def test_a_template_with_an_unknown_variable_asks_nothing(tmp_path: Path) -> None:
+    model = Model()
+    with pytest.raises(PromptError, match="the variables are question, sample"):
+        asked(model, metrics=template(tmp_path, "{{ other }}"))
+    assert not model.asked
 
 
 # Refused and stripped ----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from trustassay.input.ratings import read_ratings
 from trustassay.metrics import Judge
 from trustassay.people.variance import decompose_variances
 from trustassay.people.votes import join_ratings, read_votes
+from trustassay.report.notebook import headline_rows
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
@@ -52,6 +53,10 @@ def test_the_figures_of_the_article(
     assert values["without_variance"] == without
     assert (values["votes"], values["unreadable"], run.summaries["judge"].n) == (630, 0, 21)
     assert 0.8 < float(values["kappa"] or 0) < 1
+    # What the terminal prints.
+    rows = headline_rows(run.summaries["judge"], Judge(rubric=rubric).figures)
+    printed = {key: value for key, value, *_ in rows}
+    assert tuple(int(printed[key]) for key in ("matched", "higher", "lower")) == counts
 
 
 def test_both_graphs_are_drawn(tmp_path: Path) -> None:

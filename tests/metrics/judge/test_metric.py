@@ -364,3 +364,13 @@ def test_agreement_that_is_not_defined_is_said() -> None:
         assert values[key] is None
         assert reasons[key] == "all levels are the same, or there are none to compare"
     assert values["agreement"] == 100
+
+
+def test_a_template_with_a_fault_for_an_answer_fails_it_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jinja"
+    path.write_text("one\n{{ texts.first }}")
+    run = judged(samples=answers([4]), prompt=str(path), out=tmp_path / "run")
+    [result] = run.assessments
+    assert (result.error or "").startswith(f"{path}:2: 'list object' has no attribute 'first'")
+    # It is the user's fault and no failure of the program.
+    assert not (tmp_path / "run" / "tracebacks").exists()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.lazily import needed
+from trustassay import score
 from trustassay.metrics.reference import measures
 from trustassay.metrics.reference import measures as module
 from trustassay.metrics.reference.measures import (
@@ -254,3 +256,59 @@ def test_without_wordnet_it_is_said_how_to_get_it(debian: Path) -> None:
     assert module.wordnet_folder() is None
     with pytest.raises(LookupError, match="wordnet-base wordnet-sense-index"):
         module.wordnet()
+
+
+STEMS = {"hounds": "hound", "sleeps": "sleep", "dogs": "dog"}
+SYNONYMS = ({"dog", "hound"},)
+
+
+def meteor(answer: str, gold: str) -> float:
+    """Return METEOR (Banerjee and Lavie 2005; alpha .9, beta 3, gamma .5), no word twice."""
+    ours, theirs = answer.lower().split(), gold.lower().split()
+
+    def same_stem(one: str, other: str) -> bool:
+        return STEMS.get(one, one) == STEMS.get(other, other)
+
+    def same_meaning(one: str, other: str) -> bool:
+        return any({STEMS.get(one, one), other} <= words for words in SYNONYMS)
+
+    matches: dict[int, int] = {}
+    for equal in (str.__eq__, same_stem, same_meaning):
+        for i, one in enumerate(ours):
+            free = [
+                j for j, other in enumerate(theirs) if j not in matches.values()
+                and equal(one, other)
+            ]  # fmt: skip
+            if i not in matches and free:
+                matches[i] = free[0]
+    if not matches:
+        return 0.0
+    precision, recall = len(matches) / len(ours), len(matches) / len(theirs)
+    f_mean = precision * recall / (0.9 * precision + 0.1 * recall)
+    places = sorted(matches.items())
+    chunks = 1 + sum((b[0] - a[0], b[1] - a[1]) != (1, 1) for a, b in pairwise(places))
+    return f_mean * (1 - 0.5 * (chunks / len(matches)) ** 3)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("debian")
+def test_meteor_of_a_run_is_what_its_formula_says_with_the_files_of_wordnet() -> None:
+    gold = "the dog sleeps on a mat"
+    answers = [
+        gold,
+        "the hounds sleep on a mat",  # a synonym by its stem, and a stem
+        "on a mat the hound sleeps",
+        "a mat sleeps on dogs",
+        "dog",
+        "nobody knows",
+    ]
+    samples = [
+        {"id": str(i), "question": "Who?", "response": answer, "answers": [gold]}
+        for i, answer in enumerate(answers)
+    ]
+    run = score(samples, metrics="reference:parts=meteor")
+    values = [one.parts["meteor"] for one in run.assessments]
+    assert values == pytest.approx([meteor(answer, gold) for answer in answers])
+    # Stems and synonyms count in full.
+    assert values[0] == values[1] > values[2] > values[3] > values[4] > values[5] == 0
+    assert run.summary["reference"]["meteor"] == pytest.approx(sum(values) / len(values))

@@ -48,6 +48,7 @@ def test_the_parts_are_those_of_the_metrics_themselves_and_asked_once() -> None:
     facts, kept = ([a for a in both.assessments if a.metric == n] for n in both.summary)
     for one, fact, keep in zip(whole.assessments, facts, kept, strict=True):
         (row,) = one.evidence
+        assert (one.parts["trust_fc"], one.parts["trust_bc"]) == (fact.score, keep.score)
         for name, part in (("factcheck", fact), ("consistency", keep)):
             told = row[name]
             assert (told["score"], told["verdict"], told["reason"]) == (
@@ -238,6 +239,8 @@ def test_each_sentence_is_an_answer_of_its_own() -> None:
         "claims": 3,
         "claims_assessable": 3,
         "weakest": 0.8,
+        "trust_bc": pytest.approx(2 / 3),
+        "trust_fc": 1,
         "lowest": pytest.approx(2.8 / 3),
         "highest": pytest.approx(2.8 / 3),
         "open": 0,
@@ -288,6 +291,31 @@ def test_an_answer_of_one_sentence_has_the_same_score_either_way() -> None:
 def test_an_answer_without_a_claim_fails(response: str) -> None:
     found = assessed(sample(response=response), TrustScore(claims=True))
     assert found.error == "the response claims nothing"
+
+
+def test_the_scores_of_both_parts_are_figures_with_intervals_and_have_a_direction() -> None:
+    verdicts = ["support", "contradict", "neutral", "support"]
+    responses = ["A green door.", "A red house.", "A red house."]
+    records = [
+        sample(place, verdicts[place % 4], response=responses[place % 3]) for place in range(60)
+    ]
+    model = Keeper(lambda text: "green" not in text)
+    run = score(records, metrics=TrustScore(checks=2), **who(model))
+    summary, parts = run.summaries["trustscore"], [one.parts for one in run.assessments]
+    for name in ("trust_bc", "trust_fc"):
+        values = [part[name] for part in parts]
+        assert len(set(values)) > 1
+        assert summary.values[name] == pytest.approx(sum(values) / 60)
+        low, high = summary.intervals[name]
+        assert low < sum(values) / 60 < high
+        assert TrustScore.part_directions[name] == "higher"
+    assert summary.values["trust_fc"] == pytest.approx((1 + 0 + 0.5 + 1) / 4)
+    assert summary.values["trust_bc"] == pytest.approx(2 / 3)
+
+
+def test_without_evidence_neither_part_has_a_score() -> None:
+    result = assessed(sample(documents=[]))
+    assert {"trust_bc", "trust_fc"} & result.parts.keys() == set()
 
 
 def test_claims_are_told_in_settings_title_and_figures() -> None:

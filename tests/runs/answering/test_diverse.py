@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.core.sample import Sample
-from trustassay.runs.answering import Answering, build_diverse_request, parse_answers
+from trustassay.runs.answering import (
+    Answering,
+    build_diverse_request,
+    load_diverse_prompt,
+    parse_answers,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +45,8 @@ def test_any_reply_gives_at_most_n_different_answers(reply: str, n: int) -> None
 
 
 def test_the_request_is_as_long_as_its_answers() -> None:
-    request = build_diverse_request(
-        Sample("a", "Why so?"), 5, Answering(temperature=0.7, max_tokens=50)
-    )
+    answering = Answering(temperature=0.7, max_tokens=50)
+    request = build_diverse_request(Sample("a", "Why so?"), 5, answering, load_diverse_prompt())
     assert request.max_tokens == 250
     assert request.temperature == 0.7
     assert request.prompt == "diverse-answers/1"

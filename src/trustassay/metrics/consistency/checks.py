@@ -95,7 +95,7 @@ class ConsistencyOptions(Metric):
             return figures
         return {key: figure for key, figure in figures.items() if key != "written"}
 
-    template = prompt_property(__package__, "choose")
+    template = prompt_property(__package__, "choose", variables="question options examples")
     """The template around the question, the options and the examples."""
 
 

@@ -10,6 +10,7 @@ once.
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.core.capabilities import Entailment, Message
@@ -29,7 +30,7 @@ from trustassay.core.metric import (
     index_figures,
 )
 from trustassay.core.outcome import NO_PASSAGES, NOT_ANSWERED, REFUSED, Outcome
-from trustassay.core.prompts import prompt_property
+from trustassay.core.prompts import Prompt, load_prompt, prompt_property
 from trustassay.core.sample import Document, Problem, Sample, find_missing, is_blank
 from trustassay.errors import AssessmentError, UnparsedError, UsageError, check_choices, check_least
 from trustassay.judging.claims import strip_answer
@@ -56,6 +57,8 @@ Rule = Literal["support", "stronger"]
 
 # Also compared with stored reasons, to tell why a question has no outcome.
 NO_EVIDENCE = "not assessable: there is no retriever (--retriever), and the sample has no documents"
+PAPER_STATEMENT = "paper"
+"""The value of ``statement`` for the query of Zheng et al. 2024, A.5.2."""
 MAX_QUOTED_CHARS = 300
 DOUBT_MARGIN = 0.1
 """Support whose probability is less than this above the threshold is in doubt."""
@@ -218,7 +221,8 @@ class FactCheck(Metric):
             which is shown all of them.
         threshold: probability from which a passage entails, or contradicts.
         rule: where one passage supports and another contradicts: ``support``, or the ``stronger``.
-        statement: file of a template of the query, with ``question`` and ``answer``.
+        statement: file of a template of the query, with ``question`` and ``answer``; ``paper`` has
+            the words of the paper's query, in another order, which is the same to BM25.
         hypothesis: file of a template of what the entailer judges, with the same.
         prompt: file of a template for the judge, with ``passages``, ``question`` and ``answer``.
         max_tokens: of the judge's reply.
@@ -263,11 +267,18 @@ class FactCheck(Metric):
         # Templates of the user are read and compiled now, before a run starts.
         _ = self.statement_template, self.hypothesis_template, self.judge_prompt  # may be faulty
 
-    statement_template = prompt_property(__package__, "statement", "statement")
-    """The template of the statement by which passages are searched."""
-    hypothesis_template = prompt_property(__package__, "hypothesis", "hypothesis")
+    @cached_property
+    def statement_template(self) -> Prompt:
+        """The template of the statement by which passages are searched."""
+        if self.statement == PAPER_STATEMENT:
+            return load_prompt(__package__, "statement-paper")
+        return load_prompt(__package__, "statement", self.statement, "question answer")
+
+    hypothesis_template = prompt_property(
+        __package__, "hypothesis", "hypothesis", variables="question answer"
+    )
     """The template of what a passage is to entail."""
-    judge_prompt = prompt_property(__package__, "factcheck")
+    judge_prompt = prompt_property(__package__, "factcheck", variables="passages question answer")
     """The template around passages, question and answer."""
 
     def needs(self) -> Sequence[Need]:

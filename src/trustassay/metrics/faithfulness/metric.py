@@ -81,7 +81,9 @@ class FaithfulnessOptions(Metric):
         """The detector of refusals."""
         return load_detector(self.refusal)
 
-    claims_prompt = prompt_property("trustassay.metrics.faithfulness", "claims")
+    claims_prompt = prompt_property(
+        "trustassay.metrics.faithfulness", "claims", variables="question answer"
+    )
     """The template by which a model is asked for an answer's claims."""
 
     async def claims_of(self, context: Context, text: str) -> Sequence[Claim]:

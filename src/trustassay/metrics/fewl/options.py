@@ -40,6 +40,10 @@ class FewlOptions(Metric):
             first so many count where a sample brings its own.
         answers: different answers that each reference model is asked for in one call; each counts
             as a reference.
+        pairs_prompt: file of a template that asks for the pairs, with ``question``, ``pairs`` and
+            ``sample``; the reply has our layout ("1. Wrong Answer: ...").
+        answers_prompt: file of a template that asks for several answers, with ``question``,
+            ``answers`` and ``sample``; the reply is a numbered list.
         declined: a reference that declines to answer ("I have no comment") counts like any other
             (``count``, as in the paper), or gives its weight to the others (``drop``). ``auto`` is
             ``count``, for the form ``agreement`` it is ``drop``.
@@ -62,6 +66,8 @@ class FewlOptions(Metric):
     declined: Declining = "auto"
     expertise: Expertise = "similarity"
     allow_missing_references: bool = False
+    pairs_prompt: str | None = None
+    answers_prompt: str | None = None
 
     def __post_init__(self) -> None:
         check_choices(self, form=Form, divergence=Divergence, weights=Weights, penalty=Penalty)
@@ -72,6 +78,10 @@ class FewlOptions(Metric):
             raise UsageError(f"temperature: expected more than 0, got {self.temperature}")
         if not -1 <= self.max_similarity <= 1:
             raise UsageError(f"max_similarity: expected -1 to 1, got {self.max_similarity}")
+        if self.pairs_prompt and not self.wants_pairs:
+            raise UsageError(f"pairs_prompt: weights={self.weighting} asks for no pairs")
+        if self.answers_prompt and self.answers == 1:
+            raise UsageError("answers_prompt: is for several answers; expected answers=2 or more")
 
     @property
     def weighting(self) -> Weights:
@@ -115,6 +125,12 @@ class FewlOptions(Metric):
         """How many values to ask for, by the field that they fill."""
         result = {"references": self.answers}
         return result | ({"wrong_answers": self.pairs} if self.wants_pairs else {})
+
+    @property
+    def filling_prompts(self) -> Mapping[str, str]:
+        """The user's templates, by the field that they fill."""
+        prompts = {"wrong_answers": self.pairs_prompt, "references": self.answers_prompt}
+        return {field: prompt for field, prompt in prompts.items() if prompt}
 
     def needs(self) -> Sequence[Need]:
         """A similarity; an embedder that finds neighbours; references and a generator, if asked."""

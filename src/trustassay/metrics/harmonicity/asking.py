@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from itertools import count
 from typing import Any, ClassVar, Literal, NamedTuple
 
-import jinja2
 import numpy as np
 
 from trustassay.core.capabilities import Models, Reply, Vectors
@@ -154,7 +153,7 @@ class PerturbingOptions(Metric):
     @cached_property
     def template(self) -> Prompt | None:
         """The template around the question."""
-        return None if self.prompt is None else Prompt.read(self.prompt)
+        return None if self.prompt is None else Prompt.read(self.prompt, "question sample")
 
 
 _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}|embeddings, radius \S+")
@@ -432,11 +431,8 @@ class PromptPerturber:
         template = self.metric.template
         if template is None:
             return question, ""
-        try:  # not Prompt.filled, which strips its ends, and so what was appended
-            text = template.template.render(question=question, sample=self.sample)
-        except jinja2.TemplateError as error:
-            raise AssessmentError(f"prompt {template.name}: {error.message}") from None
-        return text, template.name
+        # Prompt.fill would strip what was appended to the question.
+        return template.render(question=question, sample=self.sample), template.name
 
     async def _ask(self, question: str, draw: int | None = None) -> Reply:
         text, name = self._build_prompt(question)

@@ -247,8 +247,8 @@ class Judge(JudgeOptions):
                     statistic=Share("undecided")),
             ]  # fmt: skip
             deviations = [
-                Figure("higher", "answers judged higher than expected", ""),
-                Figure("lower", "answers judged lower than expected", ""),
+                Figure("higher", "answers judged higher than expected", "", headline=True),
+                Figure("lower", "answers judged lower than expected", "", headline=True),
             ]
             agreement_text = "answers judged as expected, as a share"
             kappa_of = "level, quadratic weights"

@@ -23,6 +23,8 @@ Order = Literal["gold-first", "answer-first", "both"]
 
 ENTAILER_PASSES = 0.5
 """The score from which an answer passes an entailer: entailment outweighs contradiction."""
+PROMPT_VARIABLES = "rubric texts choices fence sample"
+"""The names that a template of the user may use."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class JudgeOptions(Metric):
         order: what the judge reads first; ``both`` asks twice and measures the difference.
         logprobs: ask for the log-probabilities of the levels.
         constrained: hold the reply to a JSON schema, where the endpoint can do so.
-        prompt: file of a template in place of the one that ships.
+        prompt: file of a template in place of the one that ships, with ``rubric``, ``texts`` (pairs
+            of a heading and a text), ``choices``, ``fence`` and ``sample``.
         temperature, max_tokens: of every call; a temperature of ``None`` leaves it to the judge.
     """
 
@@ -94,7 +97,7 @@ class JudgeOptions(Metric):
     @cached_property
     def template(self) -> Prompt | None:
         """The user's own prompt."""
-        return None if self.prompt is None else Prompt.read(self.prompt)
+        return None if self.prompt is None else Prompt.read(self.prompt, PROMPT_VARIABLES)
 
     @property
     def passes_from(self) -> float:

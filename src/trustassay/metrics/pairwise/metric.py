@@ -281,7 +281,9 @@ class Pairwise(Metric):
         check_least(self, max_tokens=1, temperature=0)
         _ = self.template  # a faulty file is to fail here
 
-    template = prompt_property(__package__, "pairwise")
+    template = prompt_property(
+        __package__, "pairwise", variables="question first second fence sample"
+    )
     """The prompt that the judge is asked with."""
 
     def needs(self) -> Sequence[Need]:

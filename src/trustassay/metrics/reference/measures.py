@@ -529,6 +529,5 @@ class Likelihoods:
 def prompt_of(form: Form, folder: str | None) -> Prompt:
     """Return GPTScore's prompt for a form, from a folder of the user's or as shipped."""
     name = f"gptscore-{form}"
-    return load_prompt(
-        __package__, name, None if folder is None else Path(folder) / f"{name}.jinja"
-    )
+    user_file = None if folder is None else Path(folder) / f"{name}.jinja"
+    return load_prompt(__package__, name, user_file, "text question passages")

@@ -98,7 +98,8 @@ class Reference(Metric):
             ``meteor`` as they were for Table 1 of Zheng et al. 2024.
         passages: documents that the evidence forms show at most.
         prompts: folder of prompts for GPTScore in place of ours: ``gptscore-ref.jinja``,
-            ``gptscore-src.jinja``, ``gptscore-evid.jinja``.
+            ``gptscore-src.jinja``, ``gptscore-evid.jinja``, with ``text``, ``question``
+            and ``passages``.
 
     Gold answers are all aliases of all ``answers`` of a sample or, where it has none, its claims.
     """

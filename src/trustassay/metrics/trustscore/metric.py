@@ -201,6 +201,10 @@ def _join_verdicts(verdict: str, consistent: bool) -> str:
 
 FIGURES: Mapping[str, Figure] = index_figures(
     Figure("mean", "mean score, Trust_OV", "", headline=True, statistic=Mean()),
+    Figure("trust_bc", "mean score of consistency alone, Trust_BC", "", headline=True,
+        statistic=Mean("trust_bc", (0.0, 1.0))),
+    Figure("trust_fc", "mean score of the fact check alone, Trust_FC", "", headline=True,
+        statistic=Mean("trust_fc", (0.0, 1.0))),
     Figure("mean_low", "mean score if all open answers had the least", "",
         statistic=Mean("lowest", (0.0, 1.0))),
     Figure("mean_high", "mean score if all open answers had the largest", "",
@@ -253,7 +257,7 @@ class TrustScore(ConsistencyOptions):
     name: ClassVar[str] = "trustscore"
     part_directions: ClassVar[Mapping[str, Direction]] = {
         **directions(
-            higher="weakest",
+            higher="trust_bc trust_fc weakest",
             neither="assessable claims claims_assessable unparsed lowest highest open",
         ),
         **{
@@ -496,14 +500,23 @@ class TrustScore(ConsistencyOptions):
 
 
 def _compute_counts(rows: Sequence[TrustRow]) -> dict[str, float]:
-    """Return numbers over the rows of an answer: bounds, unreadable choices, second readings.
+    """Return numbers over the rows of an answer: both parts' scores, bounds, unreadable choices,
+    second readings.
 
-    Bounds are the smallest and largest score that the answer may have; the share of unreadable
-    choices is only present if any choice was made.
+    ``trust_bc`` and ``trust_fc`` are the means over the rows that have them. Bounds are the
+    smallest and largest score that the answer may have; the share of unreadable choices is only
+    present if any choice was made.
     """
     fact_parts = [row.factcheck.parts for row in rows if row.factcheck]
     second_readings = sum(parts.get(PART_READ_BY_SECOND, 0) for parts in fact_parts)
     result: dict[str, float] = {PART_READ_BY_SECOND: second_readings} if second_readings else {}
+    for name, part_rows in (
+        ("trust_bc", [row.consistency for row in rows]),
+        ("trust_fc", [row.factcheck for row in rows]),
+    ):
+        part_mean = mean([part.score for part in part_rows if part and part.score is not None])
+        if part_mean is not None:
+            result[name] = part_mean
     # The mean of the claims' bounds, as the score is the mean of their scores.
     if bounds := [row.bounds for row in rows if row.bounds is not None]:
         low, high = (sum(column) / len(bounds) for column in zip(*bounds, strict=True))

@@ -244,7 +244,7 @@ class UncertaintyOptions(Metric):
     @cached_property
     def template(self) -> Prompt | None:
         """The template around the question."""
-        return None if self.prompt is None else Prompt.read(self.prompt)
+        return None if self.prompt is None else Prompt.read(self.prompt, "question")
 
     @cached_property
     def families(self) -> frozenset[str]:
