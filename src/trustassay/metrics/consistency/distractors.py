@@ -237,6 +237,9 @@ SOURCES = ("embedding", "pos")
 """The default sources of substitutes; neither uses a network."""
 CANDIDATES_PER_WANTED = 2
 """Substitutes that are requested for each one that is wanted, since some are dropped."""
+ENOUGH_DISTRACTORS = 6
+"""Distractors after which no lower source or slot is asked: they give 20 different triples, twice
+those of ten checks."""
 SLOTS_PER_BLOCK = 8
 """Slots of a group for which a source is asked at once; the next block only if there are too
 few."""
@@ -310,6 +313,9 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     # Strictly by rank: the next source, and the next group, only while there are too few.
     for group in groups:
         for source in (*RANDOM_KINDS, *higher, *lowest):
+            # What is left tells less, and other options of it are easily seen through.
+            if len(collector.found) >= ENOUGH_DISTRACTORS:
+                return collector.found
             # A long answer has hundreds of slots; most are never needed.
             for start in range(0, len(group), SLOTS_PER_BLOCK):
                 block = group[start : start + SLOTS_PER_BLOCK]
@@ -377,13 +383,30 @@ class _SubstituteSearch:
         )
         if source != slot.kind:
             return []
-        return neighbours(slot.text, CANDIDATES_PER_WANTED * self.limit, rng)
+        drawn = neighbours(slot.text, CANDIDATES_PER_WANTED * self.limit, rng)
+        return [text for text in drawn if self._keeps_order(slot, text)]
+
+    def _keeps_order(self, slot: Slot, text: str) -> bool:
+        """Whether a date stays before or after each other date of the answer, as it was.
+
+        An answer that ends before it begins is seen through without knowledge.
+        """
+        old, new = tokens.find_year(slot.text), tokens.find_year(text)
+        if slot.kind != "date" or old is None or new is None:
+            return True
+        others = [tokens.find_year(other.text) for other in tokens.find_dates(self.answer)]
+        return all(
+            other is None or other == old or (other < new) == (other < old) for other in others
+        )
 
     async def _find_by_source(self, source: str, slot: Slot) -> Replacements:
         """Return substitutes of a whole slot, then of each word of an entity of several words."""
-        word_slots = split_entity(slot) if slot.kind == "entity" else []
-        of_whole, *of_each_word = await gather_all(
-            self._ask_source(source, item) for item in (slot, *word_slots)
+        of_whole = await self._ask_source(source, slot)
+        # A part of a name is replaced only where the whole has too few substitutes.
+        if slot.kind != "entity" or len(of_whole) >= ENOUGH_DISTRACTORS:
+            return of_whole
+        of_each_word = await gather_all(
+            self._ask_source(source, item) for item in split_entity(slot)
         )
         # The first of each word, then the second of each, and so on.
         interleaved = chain.from_iterable(zip_longest(*of_each_word))
