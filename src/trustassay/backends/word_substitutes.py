@@ -3,9 +3,10 @@
 Which words of a name are replaced, and by words of which group, depends on its parts.
 
 Things of a kind that :mod:`~trustassay.backends.kinds` lists are replaced by others of that list.
-For all others, TextBlob's lexicon gives the words and their tags. The vocabulary of the embedded encoder, which is
-roughly in the order of frequency, says which of them are common, and its table of word embeddings
-how near they are to each other. Nothing is downloaded, and nothing computed but means and products.
+For all others, TextBlob's lexicon gives the words and their tags. The vocabulary of the embedded
+encoder, which is roughly in the order of frequency, says which of them are common, and its table of
+word embeddings how near they are to each other. Nothing is downloaded, and nothing computed but
+means and products.
 """
 
 import hashlib
@@ -431,43 +432,9 @@ class _ListedWords(ABC):
         several = [_replace_parts(words, parts, row) for row in zip(*lists, strict=False)]
         return list(dict.fromkeys(several)) if parts else []
 
-    def _substitutes_of_kind(self, request: SubstitutesRequest) -> list[str]:
-        """Return other members of the list of the words' kind; none if no list has their kind."""
-        from textblob.en.inflect import pluralize, singularize  # takes a second
-
-        words, k = request.words, min(request.k, MAX_OF_LIST)
-        is_plural = request.tag == "NNS"
-        kinds = load_kinds()
-        name = kinds.find(singularize(words) if is_plural else words, request.types)
-        # A common noun takes the place of no name, nor a name that of a common noun.
-        if not name or kinds.is_of_names(name) != (request.tag in NAMES):
-            return []
-        if is_plural and kinds.section_of[name] == "stuff":
-            return []
-        # A name that is clearly a person's is no member of what the question asks for.
-        if not kinds.lists_of.get(words.lower()) and self._is_person(request):
-            return []
-        indices = self._table.groups[name]
-        result = [self._table.words[i] for i in self._order_by_likeness(words, indices)]
-        if is_plural:
-            result = [pluralize(text, custom=_PLURALS) for text in result]
-        own = words.lower().removeprefix("the ")
-        return [text for text in result if text.lower() not in (own, words.lower())][:k]
-
-    def _is_person(self, request: SubstitutesRequest) -> bool:
-        """Whether a name is that of a person, by its parts."""
-        if request.tag not in NAMES:
-            return False
-        parts = split_name(request.words, self._table.kind, self._table.common_tag)
-        return len(parts) > 1 and parts[0].group == GIVEN and parts[-1].group == SURNAME
-
-    def _order_by_likeness(self, words: str, indices: Indices) -> Indices:
-        """Return indices by the likeness of their words to some words, equal ones by rarity."""
-        vector = self._table.vector(words)
-        if vector is None:
-            return indices
-        likeness = self._table.vectors[indices] @ vector
-        return indices[np.lexsort((self._table.rarity[indices], -likeness))]
+    def _substitutes_of_kind(self, request: SubstitutesRequest) -> list[str]:  # noqa: ARG002
+        """Return other things of the kind that a list has; none unless the source reads lists."""
+        return []
 
     def _groups_of_part(
         self, part: NamePart, likely: Sequence[str], words: str, is_woman: bool
@@ -489,6 +456,10 @@ class _ListedWords(ABC):
             if is_regnal or _ROMAN_NUMBER.search(words):
                 return [QUEENS if is_woman else KINGS]
             return [WOMAN if is_woman else MAN]
+        if part.group in ("other", UNKNOWN) and PLACE in likely:
+            return ["city"]
+        if part.group == "other" and likely:
+            return likely
         if part.group in EXAMPLES or (part.group in self._table.groups and not likely):
             return [part.group]
         return likely or [*EXAMPLES, "NN"]
@@ -547,7 +518,47 @@ class NearWords(_ListedWords):
         super().__init__()
         self.name = f"embedding:2+{self._table.name}"
 
+    def _substitutes_of_kind(self, request: SubstitutesRequest) -> list[str]:
+        """Return other members of the list of the words' kind; none if no list has it."""
+        from textblob.en.inflect import pluralize, singularize  # takes a second
+
+        words, k = request.words, min(request.k, MAX_OF_LIST)
+        is_plural = request.tag == "NNS"
+        kinds = load_kinds()
+        name = kinds.find(singularize(words) if is_plural else words, request.types)
+        # A common noun takes the place of no name, nor a name that of a common noun.
+        if not name or kinds.is_of_names(name) != (request.tag in NAMES):
+            return []
+        if is_plural and kinds.section_of[name] == "stuff":
+            return []
+        # A name that is clearly a person's is no member of what the question asks for.
+        if not kinds.lists_of.get(words.lower()) and self._is_person(request):
+            return []
+        indices = self._table.groups[name]
+        near = self._order_near(words, indices, SYNONYM_COSINE)
+        result = [self._table.words[i] for i in near]
+        if is_plural:
+            result = [pluralize(text, custom=_PLURALS) for text in result]
+        own = words.lower().removeprefix("the ")
+        return [text for text in result if text.lower() not in (own, words.lower())][:k]
+
+    def _is_person(self, request: SubstitutesRequest) -> bool:
+        """Whether a name is that of a person, by its parts."""
+        if request.tag not in NAMES:
+            return False
+        parts = split_name(request.words, self._table.kind, self._table.common_tag)
+        return len(parts) > 1 and parts[0].group == GIVEN and parts[-1].group == SURNAME
+
     def _rank(self, words: str, indices: Indices) -> Indices:
+        is_common = bool(len(indices)) and self._table.words[indices[0]].islower()
+        cap = COMMON_SYNONYM_COSINE if is_common else SYNONYM_COSINE
+        return self._balance_rarity(words, self._order_near(words, indices, cap))
+
+    def _order_near(self, words: str, indices: Indices, cap: float) -> Indices:
+        """Return the indices of near words in the order of likeness to the pivot and the words.
+
+        Words whose cosine is ``cap`` or more are left out.
+        """
         vector = self._table.vector(words)
         if vector is None or not len(indices):
             return indices[:0]
@@ -563,8 +574,6 @@ class NearWords(_ListedWords):
         # Ties are broken by the index, so that the order is the same on every machine.
         order = np.argpartition(-likeness, neighbour_count - 1)[:neighbour_count]
         order = order[np.lexsort((order, -likeness[order]))]
-        is_common = self._table.words[indices[0]].islower()
-        cap = COMMON_SYNONYM_COSINE if is_common else SYNONYM_COSINE
         near = indices[order[likeness[order] < cap]][:MAX_NEAR_WORDS]
         # A small group has no neighbours to draw from.
         if len(near) < PIVOT_RANKS.stop:
@@ -572,8 +581,7 @@ class NearWords(_ListedWords):
         pivot = near[int(_rng(words, "pivot").integers(PIVOT_RANKS.start, PIVOT_RANKS.stop))]
         near = near[near != pivot]
         centre = table.vectors[pivot] + WORD_WEIGHT * vector
-        ranked = near[np.argsort(-(table.vectors[near] @ centre), kind="stable")]
-        return self._balance_rarity(words, ranked)
+        return near[np.argsort(-(table.vectors[near] @ centre), kind="stable")]
 
 
 class DrawnWords(_ListedWords):

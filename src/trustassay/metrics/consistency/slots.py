@@ -92,8 +92,11 @@ def sort_parts(question: str, answer: str, linked: Sequence[Entity] = ()) -> Ans
 
     def divide(slots: Sequence[Slot]) -> tuple[list[Slot], list[Slot]]:
         """Return the slots that are only in the answer, and those that the question has, too."""
-        repeated = [slot for slot in slots if shared.issuperset(split_words(slot.text))]
-        return [slot for slot in slots if slot not in repeated], repeated
+        new: list[Slot] = []
+        repeated: list[Slot] = []
+        for slot in slots:
+            (repeated if shared.issuperset(split_words(slot.text)) else new).append(slot)
+        return new, repeated
 
     (new_entities, repeated_entities), (new_dates, repeated_dates) = divide(entities), divide(dates)
     new_nouns, repeated_nouns = divide(nouns)
@@ -143,7 +146,9 @@ def find_slots(question: str, answer: str, linked: Sequence[Entity] = ()) -> lis
     tells_kind = bool(find_question_word(question)) and wanted != "date"
     top_dates = [] if tells_kind else parts.new_dates
     low_dates = [*(parts.new_dates if tells_kind else ()), *parts.repeated_dates]
-    level = 1 if asked and (asked[0].kind != "word" or wanted == "number") else 2
+    is_adjective = bool(asked) and asked[0].tag == "JJ"
+    is_word = bool(asked) and asked[0].kind == "word"
+    level = 3 if is_adjective else 1 + is_word
     groups = [
         *([replace(slot, level=level, types=slot.types or likely)] for slot in asked),
         select(1, sorted([*parts.new_entities, *top_dates], key=lambda slot: slot.start)),
@@ -170,10 +175,12 @@ def _find_asked_part(question: str, answer: str, parts: AnswerParts) -> list[Slo
     if wanted == "number" and numbers:
         return [numbers[0]]
     nouns = [slot for slot in parts.new_nouns if slot.kind == "word"]
+    asked_nouns = find_noun_asked_for(question)
+    if wanted is None and not asked_nouns:
+        return []
     # A name of which the question has a part is mostly its subject, spelt or written otherwise.
     shared = frozenset(split_words(question))
     fresh = [slot for slot in parts.new_entities if shared.isdisjoint(split_words(slot.text))]
-    asked_nouns = find_noun_asked_for(question)
     if nouns:  # "a Russian poet" says more of a poet
         fresh = [slot for slot in fresh if not _modifies_noun(answer, slot, asked_nouns)]
     entities = fresh or ([] if nouns and wanted != "entity" else parts.new_entities)
@@ -181,18 +188,24 @@ def _find_asked_part(question: str, answer: str, parts: AnswerParts) -> list[Slo
         slot = min(entities, key=lambda slot: _rank_entity(question, answer, slot))
         # A city with its state or country is replaced as a whole.
         others = [*parts.new_entities, *parts.repeated_entities]
-        region = next((s for s in others if answer[slot.end : s.start] == ", "), None)
+        after_comma = slot.end + 2 if answer.startswith(", ", slot.end) else None
+        region = next((other for other in others if other.start == after_comma), None)
         if region and asks_for_place(question):
             text = answer[slot.start : region.end]
             return [replace(slot, text=text, end=region.end), slot]
         return [slot]
-    return _join_noun(answer, parts, nouns[0]) if nouns else []
+    if nouns:
+        return _join_noun(answer, parts, nouns[0])
+    # "a musical genre": the noun is the question's, so the adjective answers it.
+    adjectives = [slot for slot in parts.new_verbs if slot.tag == "JJ"]
+    return adjectives[:1] if asked_nouns else []
 
 
 def _modifies_noun(answer: str, slot: Slot, nouns: Sequence[str]) -> bool:
     """Whether a name stands before a common noun that it describes, other than what is asked
     for."""
-    following = tag_words(answer[slot.end :])[:2]
+    # Two words suffice; in a long answer each name would otherwise be followed by all of it.
+    following = tag_words(answer[slot.end : slot.end + _CHARACTERS_AROUND])[:2]
     next_word = next(iter(following), None)
     if next_word is None or not next_word.text.islower() or next_word.text in nouns:
         return False
@@ -202,6 +215,7 @@ def _modifies_noun(answer: str, slot: Slot, nouns: Sequence[str]) -> bool:
     return next_word.tag.startswith(("NN", "JJ")) and not next_word.is_functional
 
 
+_CHARACTERS_AROUND = 60
 _PLACE_PREPOSITIONS = ("in", "at", "on", "from", "to", "near")
 
 
@@ -212,7 +226,8 @@ def _rank_entity(question: str, answer: str, slot: Slot) -> tuple[bool, bool, in
     or without a preposition of place, as a place or a person has one, then the first one.
     """
     nouns, is_place = find_noun_asked_for(question), asks_for_place(question)
-    before, after = split_words(answer[: slot.start])[-2:], split_words(answer[slot.end :])[:2]
+    before = split_words(answer[max(0, slot.start - _CHARACTERS_AROUND) : slot.start])[-2:]
+    after = split_words(answer[slot.end : slot.end + _CHARACTERS_AROUND])[:2]
     beside = {*before, *after, *split_words(slot.text)}
     after_preposition = bool(before) and before[-1] in _PLACE_PREPOSITIONS
     return (nouns[-1] not in beside if nouns else True, after_preposition != is_place, slot.start)
@@ -233,9 +248,7 @@ def _join_noun(answer: str, parts: AnswerParts, first: Slot) -> list[Slot]:
             run.insert(0, slot)
     head = run[-1]
     starts = [slot.start for slot in run]
-    return [
-        replace(head, text=answer[start : head.end], start=start) for start in starts
-    ]
+    return [replace(head, text=answer[start : head.end], start=start) for start in starts]
 
 
 def split_entity(slot: Slot) -> list[Slot]:

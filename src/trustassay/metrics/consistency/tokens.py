@@ -15,6 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from trustassay.text.quantities import read_values, read_values_of_words
+
 Kind = Literal["entity", "date", "number", "word"]
 
 
@@ -58,6 +60,8 @@ class Slot:
 _ARTICLES = frozenset(("a", "an", "the"))
 MAX_CACHED_CHARS = 200
 """Characters up to which the normalisation of a text is cached; longer texts rarely recur."""
+MAX_NUMBER_CHARS = 60
+"""Characters up to which a text is read as a number in words."""
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -116,9 +120,11 @@ def contains_words(text: str, part: str) -> bool:
 def is_same_answer(text: str, answer: str, aliases: Sequence[str] = ()) -> bool:
     """Whether ``text`` is the answer, or is right if an alias is.
 
-    It is the answer if one contains the other by whole words. It is right if it equals an alias, is
-    part of one, or contains one that the answer does not contain.
+    It is the answer if one contains the other by whole words, or both are the same number. It is
+    right if it equals an alias, is part of one, or contains one that the answer does not contain.
     """
+    if any(is_same_number(text, other) for other in (answer, *aliases)):
+        return True
     candidate, of_answer = normalise(text), normalise(answer)
     if (
         candidate == of_answer
@@ -133,6 +139,25 @@ def is_same_answer(text: str, answer: str, aliases: Sequence[str] = ()) -> bool:
         if contains_words(candidate, alias) and not contains_words(of_answer, alias):
             return True
     return False
+
+
+def is_same_number(text: str, other: str) -> bool:
+    """Whether two texts are one number, in digits or in words: ``12``, ``twelve``, ``a dozen``."""
+    if len(text) > MAX_NUMBER_CHARS or len(other) > MAX_NUMBER_CHARS:
+        return False
+    value = _read_number(text)
+    return value is not None and value == _read_number(other)
+
+
+@lru_cache(maxsize=8192)
+def _read_number(text: str) -> float | None:
+    """Return the number that a text is, ``None`` if it is anything else or more than one number."""
+    folded = re.sub(r"^(?:an?|the)\s+", "", text.strip().rstrip(".").lower())
+    values = read_values(folded)
+    if len(values) == 1 and values[0].kind == "number":
+        is_whole_text = values[0].start == 0 and values[0].end == len(folded)
+        return values[0].numbers[0] if is_whole_text else None
+    return next(read_values_of_words(folded), None) if folded.isalpha() else None
 
 
 # Numbers with separators and endings ("1,000", "12:30", "21st", "1990s"), words with inner signs
@@ -217,8 +242,9 @@ _QUESTION_WORD = re.compile(
 _PERSON_NOUNS = frozenset(
     "person author writer poet novelist playwright screenwriter journalist actor actress singer "
     "musician composer artist painter director producer comedian president leader king queen "
-    "emperor monarch ruler prince princess man woman boy girl player driver jockey athlete golfer boxer winner "
-    "coach manager scientist inventor physicist philosopher explorer politician figure senator "
+    "emperor monarch ruler prince princess man woman boy girl player driver jockey athlete golfer "
+    "boxer winner coach manager scientist inventor physicist philosopher explorer politician figure "
+    "senator "
     "governor judge officer general character husband wife father mother son daughter brother "
     "sister founder owner designer architect host presenter captain".split()
 )
@@ -557,9 +583,8 @@ def draw_number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[
     """Return up to n other numbers, written as ``text`` is, in random order.
 
     They have as many digits and a similar size (between half and twice as much, and at least 10
-    others if the digits allow it); below 100 they are up to 10 away whatever their
-    digits, and below 10 up to 11. Decimals, separators and ordinal endings are kept. None for a number of more than 18
-    digits.
+    others if the digits allow it); decimals, separators and ordinal endings are kept. None for a
+    number of more than 18 digits.
     """
     # A number word is replaced by another one of its series: a unit by a unit, a scale by a scale.
     for series in _SERIES:
@@ -586,8 +611,6 @@ def draw_number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[
     lowest = 10 ** (len(integer) - 1) * scale if len(integer) > 1 else lowest
     low = max(lowest, min(value // 2, value - 10))
     high = min(10 ** len(integer) * scale - 1, max(2 * value, value + 10))
-    if not decimals and 0 < value < 100:
-        low, high = (1, 11) if value < 10 else (max(1, value - 10), value + 10)
     size = high - low + 1
     step = _find_round_step(value, decimals)
     # A permutation of a large range would need memory in proportion; 8 n draws give n different

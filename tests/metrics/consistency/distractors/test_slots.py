@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 
 from trustassay.core.capabilities import Entity
-from trustassay.metrics.consistency.distractors import match_case, replace_slot
+from trustassay.metrics.consistency.substitution import match_case, replace_slot
 from trustassay.metrics.consistency.slots import build_type_sets, find_slots, split_entity
 from trustassay.metrics.consistency.tokens import Slot
 
