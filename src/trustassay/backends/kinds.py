@@ -50,9 +50,10 @@ class Kinds(NamedTuple):
             if not sections or self.section_of[name] in sections
         ]
         # A member of what is asked for, as a baseball team for a team.
-        for name in lists:
-            if any(name.endswith(noun) or self.list_of_noun.get(noun) == name for noun in nouns):
-                return name
+        for noun in nouns:
+            for name in lists:
+                if name.endswith(noun) or self.list_of_noun.get(noun) == name:
+                    return name
         # A part of it is: "fantasy" of "fantasy novel" is a genre of films, and none of music.
         for part in () if lists else text.split():
             for name in self.lists_of.get(part, ()):

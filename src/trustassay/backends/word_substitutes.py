@@ -48,7 +48,7 @@ KIND_MARGIN = 0.06
 """By how much more a name must resemble the examples of its kind than those of any other kind."""
 _PLACES = frozenset(word for words in PLACES.values() for word in words)
 SUBSTITUTE_MARGIN = 0.1
-"""The same margin for given names that are substitutes."""
+"""The same margin for names of persons that are substitutes."""
 COMMON_PERSON, COMMON_OTHER = 0.1, 0.15
 """The same margin for names that are also common words: of a person (``Mark``), of others."""
 RARITY_PER_PIECE = 0.3
@@ -147,16 +147,19 @@ class WordTable:
         # The pieces of rare names tell no kind.
         if len(ids) > 1:
             return SURNAME if text in _RARE_SURNAMES else ""
-        return self._find_kind(vector, SUBSTITUTE_MARGIN) if group == GIVEN else group
+        is_doubtful = group in (GIVEN, SURNAME)
+        return self._find_kind(vector, SUBSTITUTE_MARGIN) if is_doubtful else group
 
     def is_woman(self, name: str) -> bool:
         """Whether a given name resembles those of women more than those of men.
 
-        False for what is no given name, as ``Kobe``, which is a city's.
+        A rare name, and what is no given name, as ``Kobe``, which is a city's, counts as a woman's
+        if it ends as most of those do.
         """
         vector = self.vector(name)
-        if vector is None or self._find_kind(vector, 0.0) != GIVEN:
-            return False
+        is_known = len(self._tokenise(name)) == 1
+        if vector is None or not is_known or self._find_kind(vector, KIND_MARGIN) != GIVEN:
+            return name.endswith("a")
         of_man, of_woman = self._sex_centres @ vector
         return bool(of_woman > of_man)
 
@@ -271,6 +274,7 @@ _REGNAL_TITLES = frozenset(
     "king queen prince princess emperor empress pope saint st tsar duke duchess archduke".split()
 )
 """Titles before a given name alone."""
+_FEMALE_TITLES = frozenset("queen princess empress duchess".split())
 _UNREPLACED_WORDS = (
     frozenset("of the de la du van von der den del da di al el bin ibn y and".split()) | TITLES
 )
@@ -421,6 +425,8 @@ class _ListedWords(ABC):
         parts = split_name(words, self._table.kind, self._table.common_tag)
         # Types of a knowledge base say what a name is, where its words do not.
         likely = [kind for kind in map(_kind_of_type, request.types) if kind]
+        if PLACE in likely and len(parts) > 1 and all(p.group == UNKNOWN for p in parts):
+            parts = [NamePart(parts[0].start, parts[-1].end, UNKNOWN)]  # a place is one thing
         is_woman = "Woman" in request.types
         lists = [
             self._substitutes_of_part(
@@ -452,7 +458,9 @@ class _ListedWords(ABC):
             part = part._replace(group=GIVEN)
         is_regnal = words.partition(" ")[0].lower() in _REGNAL_TITLES
         if part.group == GIVEN or (is_regnal and part.group in (SURNAME, UNKNOWN)):
+            title = words.partition(" ")[0].lower()
             is_woman = is_woman or self._table.is_woman(words[part.start : part.end])
+            is_woman = title in _FEMALE_TITLES if is_regnal else is_woman
             if is_regnal or _ROMAN_NUMBER.search(words):
                 return [QUEENS if is_woman else KINGS]
             return [WOMAN if is_woman else MAN]

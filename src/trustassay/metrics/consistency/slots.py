@@ -179,7 +179,7 @@ def _find_asked_part(question: str, answer: str, parts: AnswerParts) -> list[Slo
     if wanted is None and not asked_nouns:
         return []
     # A name of which the question has a part is mostly its subject, spelt or written otherwise.
-    shared = frozenset(split_words(question))
+    shared = frozenset(split_words(question)).difference(asked_nouns)
     fresh = [slot for slot in parts.new_entities if shared.isdisjoint(split_words(slot.text))]
     if nouns:  # "a Russian poet" says more of a poet
         fresh = [slot for slot in fresh if not _modifies_noun(answer, slot, asked_nouns)]
@@ -190,7 +190,8 @@ def _find_asked_part(question: str, answer: str, parts: AnswerParts) -> list[Slo
         others = [*parts.new_entities, *parts.repeated_entities]
         after_comma = slot.end + 2 if answer.startswith(", ", slot.end) else None
         region = next((other for other in others if other.start == after_comma), None)
-        if region and asks_for_place(question):
+        is_list = region and answer[region.end :].startswith((", ", " and "))
+        if region and asks_for_place(question) and not is_list:
             text = answer[slot.start : region.end]
             return [replace(slot, text=text, end=region.end), slot]
         return [slot]

@@ -162,7 +162,7 @@ def _read_number(text: str) -> float | None:
 
 # Numbers with separators and endings ("1,000", "12:30", "21st", "1990s"), words with inner signs
 # ("O'Neill", "AT&T"), and single signs.
-_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th|s)?\b|[^\W_]+(?:['’.&][^\W_]+)*|[^\w\s]|_")
+_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th|s)?\b|[^\W_]+(?:['’.&](?!s\b)[^\W_]+)*|[^\w\s]|_")
 
 FUNCTION_TAGS = frozenset("CC DT EX IN LS MD PDT POS PRP PRP$ RP SYM TO UH WDT WP WP$ WRB".split())
 FUNCTION_WORDS = frozenset(
@@ -249,8 +249,7 @@ _PERSON_NOUNS = frozenset(
     "sister founder owner designer architect host presenter captain".split()
 )
 _FEMALE_NOUNS = frozenset(
-    "actress queen empress princess woman girl wife mother daughter sister aunt girlfriend "
-    "heroine goddess duchess she her".split()
+    "actress woman girl wife mother daughter sister aunt girlfriend heroine female".split()
 )
 _PLACE_NOUNS = frozenset(
     "place location area region land territory city town village capital country nation state "
