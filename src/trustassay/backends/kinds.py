@@ -39,8 +39,8 @@ class Kinds(NamedTuple):
                 nouns by which the question asks for the words, the most specific one first.
         """
         text = words.lower().removeprefix("the ")
-        if ", " in text:
-            return self._find_pair(text.rpartition(", ")[2])
+        if ", " in text and (of_pair := self._find_pair(text.rpartition(", ")[2])):
+            return of_pair
         nouns = [_spell_type(name) for name in types]
         # What answers "who" or "where" is no film, though one is called so.
         sections = {section for noun in nouns for section in _SECTIONS_OF_TYPE.get(noun, ())}
@@ -54,15 +54,31 @@ class Kinds(NamedTuple):
             for name in lists:
                 if name.endswith(noun) or self.list_of_noun.get(noun) == name:
                     return name
-        # A part of it is: "fantasy" of "fantasy novel" is a genre of films, and none of music.
-        for part in () if lists else text.split():
-            for name in self.lists_of.get(part, ()):
-                if name in self.list_of_noun and any(name.endswith(f" {noun}") for noun in nouns):
-                    return name
+        of_types = [self.list_of_noun[noun] for noun in nouns if noun in self.list_of_noun]
+        # Exeter is an English town first, although the question asks for a capital.
+        if lists and self.section_of.get(next(iter(of_types), "")) == "places":
+            return next((name for name in lists if self.section_of[name] == "places"), of_types[0])
+        if not lists and (of_member := self.find_member(words, types)[1]):
+            return of_member
         if not lists and words[:1].isupper() and (of_name := self._find_by_part(text)):
             return of_name
-        of_types = [self.list_of_noun[noun] for noun in nouns if noun in self.list_of_noun]
         return next(iter([*of_types, *lists]), "")
+
+    def find_member(self, words: str, types: Sequence[str]) -> tuple[str, str]:
+        """Return a word of several that is of the kind asked for, and its list; else empty texts.
+
+        ``fantasy`` of ``fantasy novel`` is a genre of films, and none of music.
+        """
+        nouns, parts = [_spell_type(name) for name in types], words.split()
+        for part in parts if len(parts) > 1 else ():
+            for name in self.lists_of.get(part.lower(), ()):
+                is_asked = any(
+                    name.endswith(f" {noun}") or self.list_of_noun.get(noun) == name
+                    for noun in nouns
+                )
+                if is_asked and not self.is_of_names(name):
+                    return part, name
+        return "", ""
 
     def _find_pair(self, region: str) -> str:
         """Return the list of cities with the kind of region that follows a city's name."""

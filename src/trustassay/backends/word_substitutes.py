@@ -49,6 +49,8 @@ KIND_MARGIN = 0.06
 _PLACES = frozenset(word for words in PLACES.values() for word in words)
 SUBSTITUTE_MARGIN = 0.1
 """The same margin for names of persons that are substitutes."""
+SEX_MARGIN = 0.03
+"""By how much more a given name must resemble those of one sex to be a substitute."""
 COMMON_PERSON, COMMON_OTHER = 0.1, 0.15
 """The same margin for names that are also common words: of a person (``Mark``), of others."""
 RARITY_PER_PIECE = 0.3
@@ -133,8 +135,12 @@ class WordTable:
         self.groups[PLACE] = np.concatenate([self.groups[name] for name in PLACES])
         # 4. Divide given names into those of men and of women.
         given = self.groups[GIVEN]
-        is_woman = np.array([self.is_woman(self.words[index]) for index in given])
-        self.groups |= {MAN: given[~is_woman], WOMAN: given[is_woman]}
+        of_man, of_woman = self._sex_centres @ self.vectors[given].T
+        clearly = np.abs(of_woman - of_man) >= SEX_MARGIN
+        self.groups |= {
+            MAN: given[clearly & (of_man > of_woman)],
+            WOMAN: given[clearly & (of_woman > of_man)],
+        }
 
     def _find_group(self, text: str, ids: Sequence[int], vector: Vectors) -> str:
         """Return the group of a word of the lexicon; empty if it is to replace none."""
@@ -269,7 +275,9 @@ UNKNOWN = ""
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _INITIAL = "initial"
-_ROMAN_NUMBER = re.compile(r" [IVX]+\b")
+_EPITHET = re.compile(r" (?:of|the) ")
+_REGNAL_NAME = re.compile(r" (?:[IVX]+|the [A-Z]\w+)\b")
+"""What follows a ruler's name: his number, or how he is called."""
 _REGNAL_TITLES = frozenset(
     "king queen prince princess emperor empress pope saint st tsar duke duchess archduke".split()
 )
@@ -311,10 +319,10 @@ def split_name(
     matches = [
         match for match in _WORD.finditer(words) if match[0].lower() not in _UNREPLACED_WORDS
     ]
-    first_word, of = words.partition(" ")[0], words.find(" of ")
+    first_word, epithet = words.partition(" ")[0], _EPITHET.search(words)
     is_of_person = first_word.lower() in TITLES or kind_of(first_word) == GIVEN
-    if is_of_person and of > 0:  # Duke Ernest of Saxony stays of Saxony
-        matches = [match for match in matches if match.start() < of]
+    if is_of_person and epithet:  # Duke Ernest of Saxony stays of Saxony
+        matches = [match for match in matches if match.start() < epithet.start()]
     kinds = [_find_kind(match[0], kind_of) for match in matches]
     common = [common_tag(match[0]) for match in matches]
     # From the most to the least specific case.
@@ -461,7 +469,7 @@ class _ListedWords(ABC):
             title = words.partition(" ")[0].lower()
             is_woman = is_woman or self._table.is_woman(words[part.start : part.end])
             is_woman = title in _FEMALE_TITLES if is_regnal else is_woman
-            if is_regnal or _ROMAN_NUMBER.search(words):
+            if is_regnal or _REGNAL_NAME.search(words):
                 return [QUEENS if is_woman else KINGS]
             return [WOMAN if is_woman else MAN]
         if part.group in ("other", UNKNOWN) and PLACE in likely:
@@ -534,8 +542,11 @@ class NearWords(_ListedWords):
         is_plural = request.tag == "NNS"
         kinds = load_kinds()
         name = kinds.find(singularize(words) if is_plural else words, request.types)
+        # "Golden Eagle" is a bird, and no name.
+        member, list_of_member = kinds.find_member(words, request.types)
+        is_name = request.tag in NAMES and not member
         # A common noun takes the place of no name, nor a name that of a common noun.
-        if not name or kinds.is_of_names(name) != (request.tag in NAMES):
+        if not name or kinds.is_of_names(name) != is_name:
             return []
         if is_plural and kinds.section_of[name] == "stuff":
             return []
@@ -547,6 +558,13 @@ class NearWords(_ListedWords):
         result = [self._table.words[i] for i in near]
         if is_plural:
             result = [pluralize(text, custom=_PLURALS) for text in result]
+        if member and name == list_of_member:  # a professional baseball player, a tennis player
+            is_title = member[0].isupper()
+            result = [
+                words.replace(member, text.title() if is_title else text)
+                for text in result
+                if text != member.lower()
+            ]
         own = words.lower().removeprefix("the ")
         return [text for text in result if text.lower() not in (own, words.lower())][:k]
 

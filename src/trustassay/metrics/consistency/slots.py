@@ -135,6 +135,10 @@ def find_slots(question: str, answer: str, linked: Sequence[Entity] = ()) -> lis
     likely, wanted = find_likely_types(question), find_expected_kind(question)
     asked = _find_asked_part(question, answer, parts)
 
+    # The noun before a name tells more than the question: "the band the Rolling Stones".
+    before = split_words(answer[: asked[0].start])[-1:] if asked else ()
+    types = (*(noun.capitalize() for noun in before), *likely)
+
     def select(level: int, slots: Sequence[Slot]) -> list[Slot]:
         remaining = [slot for slot in slots if slot not in asked]
         return [replace(slot, level=level) for slot in remaining]
@@ -150,7 +154,7 @@ def find_slots(question: str, answer: str, linked: Sequence[Entity] = ()) -> lis
     is_word = bool(asked) and asked[0].kind == "word"
     level = 3 if is_adjective else 1 + is_word
     groups = [
-        *([replace(slot, level=level, types=slot.types or likely)] for slot in asked),
+        *([replace(slot, level=level, types=slot.types or types)] for slot in asked),
         select(1, sorted([*parts.new_entities, *top_dates], key=lambda slot: slot.start)),
         select(2, new_nouns),
         select(3, parts.new_verbs),
@@ -172,7 +176,8 @@ def _find_asked_part(question: str, answer: str, parts: AnswerParts) -> list[Slo
     if wanted == "date" and parts.new_dates:
         return [parts.new_dates[0]]
     numbers = [slot for slot in parts.new_nouns if slot.kind == "number"]
-    if wanted == "number" and numbers:
+    # Also "in season 3" where the question asks when.
+    if wanted in ("number", "date") and numbers:
         return [numbers[0]]
     nouns = [slot for slot in parts.new_nouns if slot.kind == "word"]
     asked_nouns = find_noun_asked_for(question)

@@ -162,7 +162,9 @@ def _read_number(text: str) -> float | None:
 
 # Numbers with separators and endings ("1,000", "12:30", "21st", "1990s"), words with inner signs
 # ("O'Neill", "AT&T"), and single signs.
-_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th|s)?\b|[^\W_]+(?:['’.&](?!s\b)[^\W_]+)*|[^\w\s]|_")
+_TOKEN = re.compile(
+    r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th|s)?\b|[^\W_]+(?:['’.&](?!s\b)[^\W_]+)*|[^\w\s]|_"
+)
 
 FUNCTION_TAGS = frozenset("CC DT EX IN LS MD PDT POS PRP PRP$ RP SYM TO UH WDT WP WP$ WRB".split())
 FUNCTION_WORDS = frozenset(
