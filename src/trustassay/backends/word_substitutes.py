@@ -435,7 +435,9 @@ class _ListedWords(ABC):
         likely = [kind for kind in map(_kind_of_type, request.types) if kind]
         if PLACE in likely and len(parts) > 1 and all(p.group == UNKNOWN for p in parts):
             parts = [NamePart(parts[0].start, parts[-1].end, UNKNOWN)]  # a place is one thing
-        is_woman = "Woman" in request.types
+        # The first of a person's given names decides for all.
+        given = next((words[p.start : p.end] for p in parts if p.group != SURNAME), "")
+        is_woman = "Woman" in request.types or self._table.is_woman(given)
         lists = [
             self._substitutes_of_part(
                 words[p.start : p.end], self._groups_of_part(p, likely, words, is_woman), request.k
@@ -464,21 +466,18 @@ class _ListedWords(ABC):
         is_first_of_several = part.start == 0 and part.end < len(words)
         if likely == [SURNAME] and part.group == UNKNOWN and is_first_of_several:
             part = part._replace(group=GIVEN)
-        is_regnal = words.partition(" ")[0].lower() in _REGNAL_TITLES
-        if part.group == GIVEN or (is_regnal and part.group in (SURNAME, UNKNOWN)):
-            title = words.partition(" ")[0].lower()
-            is_woman = is_woman or self._table.is_woman(words[part.start : part.end])
+        title = words.partition(" ")[0].lower()
+        is_regnal = title in _REGNAL_TITLES and part.group in (GIVEN, SURNAME, UNKNOWN)
+        if part.group == GIVEN or is_regnal:
             is_woman = title in _FEMALE_TITLES if is_regnal else is_woman
             if is_regnal or _REGNAL_NAME.search(words):
                 return [QUEENS if is_woman else KINGS]
             return [WOMAN if is_woman else MAN]
-        if part.group in ("other", UNKNOWN) and PLACE in likely:
-            return ["city"]
-        if part.group == "other" and likely:
-            return likely
-        if part.group in EXAMPLES or (part.group in self._table.groups and not likely):
-            return [part.group]
-        return likely or [*EXAMPLES, "NN"]
+        # What the question asks for tells more than an uncertain kind.
+        if likely and part.group in ("other", UNKNOWN):
+            return ["city"] if PLACE in likely else likely
+        is_known = part.group in EXAMPLES or (part.group in self._table.groups and not likely)
+        return [part.group] if is_known else likely or [*EXAMPLES, "NN"]
 
     def _substitutes_of_part(self, words: str, groups: Sequence[str], k: int) -> list[str]:
         """Return up to k substitutes for words, from some groups."""

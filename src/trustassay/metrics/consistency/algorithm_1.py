@@ -145,13 +145,11 @@ class _CandidateSearch:
         """Add random candidates of the same part of speech; numbers and dates have near ones."""
         if not self._draws:
             return
-        sources = [slot.kind if slot.kind in RANDOM_KINDS else _RANDOM_SOURCE for slot in slots]
-        results = await gather_all(
-            self._search.candidates(source, [slot])
-            for source, slot in zip(sources, slots, strict=True)
-        )
-        for slot, source, candidates in zip(slots, sources, results, strict=True):
-            self._add(slot, source, candidates)
+        for slot in slots:
+            if slot.kind in RANDOM_KINDS:
+                self._add(slot, slot.kind, await self._search.candidates(slot.kind, [slot]))
+            else:
+                self._add(slot, _RANDOM_SOURCE, await self._search.ask_source(_RANDOM_SOURCE, slot))
 
     def _add(self, key: Slot, source: str, candidates: Replacements) -> None:
         """Add up to ``limit`` usable candidates to D."""

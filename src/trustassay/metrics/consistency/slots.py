@@ -39,7 +39,9 @@ from trustassay.statistics.resampling import generator
 MAX_TYPE_SETS = 16
 """Sets of an entity's types that are tried; ten types have a thousand."""
 
-_NAME_CONNECTORS = frozenset("of the de la du van von der den del da di al bin ibn & - ' .".split())
+_NAME_CONNECTORS = frozenset(
+    "of the de la du van von der den del da di al bin ibn & - ' s .".split()
+)
 """Words and signs that may stand between two parts of a name."""
 _NAME_TAGS = ("NNP", "NNPS")
 
@@ -179,10 +181,16 @@ def _find_asked_part(question: str, answer: str, parts: AnswerParts) -> list[Slo
     # Also "in season 3" where the question asks when.
     if wanted in ("number", "date") and numbers:
         return [numbers[0]]
-    nouns = [slot for slot in parts.new_nouns if slot.kind == "word"]
     asked_nouns = find_noun_asked_for(question)
-    if wanted is None and not asked_nouns:
-        return []
+    if wanted is not None or asked_nouns:
+        return _find_asked_words(question, answer, parts)
+    return []
+
+
+def _find_asked_words(question: str, answer: str, parts: AnswerParts) -> list[Slot]:
+    """Return the entity, noun or adjective that answers a question, as :func:`_find_asked_part`."""
+    wanted, asked_nouns = find_expected_kind(question), find_noun_asked_for(question)
+    nouns = [slot for slot in parts.new_nouns if slot.kind == "word"]
     # A name of which the question has a part is mostly its subject, spelt or written otherwise.
     shared = frozenset(split_words(question)).difference(asked_nouns)
     fresh = [slot for slot in parts.new_entities if shared.isdisjoint(split_words(slot.text))]

@@ -149,9 +149,11 @@ class SubstituteSearch:
         old, new = tokens.find_year(slot.text), tokens.find_year(text)
         if slot.kind != "date" or old is None or new is None:
             return True
-        others = [tokens.find_year(other.text) for other in tokens.find_dates(self.answer)]
+        years = {tokens.find_year(other.text) for other in tokens.find_dates(self.answer)}
         return all(
-            other is None or other == old or (other < new) == (other < old) for other in others
+            other != new and (other < new) == (other < old)
+            for other in years
+            if other is not None and other != old
         )
 
     async def _find_by_source(self, source: str, slot: Slot) -> Replacements:

@@ -245,10 +245,9 @@ _PERSON_NOUNS = frozenset(
     "person author writer poet novelist playwright screenwriter journalist actor actress singer "
     "musician composer artist painter director producer comedian president leader king queen "
     "emperor monarch ruler prince princess man woman boy girl player driver jockey athlete golfer "
-    "boxer winner coach manager scientist inventor physicist philosopher explorer politician figure "
-    "senator "
-    "governor judge officer general character husband wife father mother son daughter brother "
-    "sister founder owner designer architect host presenter captain".split()
+    "boxer winner coach manager scientist inventor physicist philosopher explorer politician "
+    "figure senator governor judge officer general character husband wife father mother son "
+    "daughter brother sister founder owner designer architect host presenter captain".split()
 )
 _FEMALE_NOUNS = frozenset(
     "actress woman girl wife mother daughter sister aunt girlfriend heroine female".split()
