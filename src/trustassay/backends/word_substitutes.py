@@ -134,12 +134,12 @@ class WordTable:
         }
         self.groups[PLACE] = np.concatenate([self.groups[name] for name in PLACES])
         # 4. Divide given names into those of men and of women.
-        given = self.groups[GIVEN]
-        of_man, of_woman = self._sex_centres @ self.vectors[given].T
+        given_names = self.groups[GIVEN]
+        of_man, of_woman = self._sex_centres @ self.vectors[given_names].T
         clearly = np.abs(of_woman - of_man) >= SEX_MARGIN
         self.groups |= {
-            MAN: given[clearly & (of_man > of_woman)],
-            WOMAN: given[clearly & (of_woman > of_man)],
+            MAN: given_names[clearly & (of_man > of_woman)],
+            WOMAN: given_names[clearly & (of_woman > of_man)],
         }
 
     def _find_group(self, text: str, ids: Sequence[int], vector: Vectors) -> str:
@@ -436,8 +436,8 @@ class _ListedWords(ABC):
         if PLACE in likely and len(parts) > 1 and all(p.group == UNKNOWN for p in parts):
             parts = [NamePart(parts[0].start, parts[-1].end, UNKNOWN)]  # a place is one thing
         # The first of a person's given names decides for all.
-        given = next((words[p.start : p.end] for p in parts if p.group != SURNAME), "")
-        is_woman = "Woman" in request.types or self._table.is_woman(given)
+        first_name = next((words[p.start : p.end] for p in parts if p.group != SURNAME), "")
+        is_woman = "Woman" in request.types or self._table.is_woman(first_name)
         lists = [
             self._substitutes_of_part(
                 words[p.start : p.end], self._groups_of_part(p, likely, words, is_woman), request.k
@@ -564,8 +564,8 @@ class NearWords(_ListedWords):
                 for text in result
                 if text != member.lower()
             ]
-        own = words.lower().removeprefix("the ")
-        return [text for text in result if text.lower() not in (own, words.lower())][:k]
+        same = (words.lower(), words.lower().removeprefix("the "))
+        return [text for text in result if text.lower() not in same][:k]
 
     def _is_person(self, request: SubstitutesRequest) -> bool:
         """Whether a name is that of a person, by its parts."""
@@ -606,7 +606,8 @@ class NearWords(_ListedWords):
         pivot = near[int(_rng(words, "pivot").integers(PIVOT_RANKS.start, PIVOT_RANKS.stop))]
         near = near[near != pivot]
         centre = table.vectors[pivot] + WORD_WEIGHT * vector
-        return near[np.argsort(-(table.vectors[near] @ centre), kind="stable")]
+        ranked: Indices = near[np.argsort(-(table.vectors[near] @ centre), kind="stable")]
+        return ranked
 
 
 class DrawnWords(_ListedWords):
