@@ -4,6 +4,8 @@
     python -m lab.benchmarks.distractors readers [--sources embedding,pos] [--answers N]
         [--generator URI] [--reader URI ...]
     python -m lab.benchmarks.distractors ratio [--answers N] [--alone N]
+    python -m lab.benchmarks.distractors fit [--sources embedding,pos] [--set report]
+        [--count]
     python -m lab.benchmarks.distractors drawn [--sources embedding,pos] [--answers 40]
         [--generator URI]
 
@@ -12,6 +14,10 @@ The data are ``trustscore/qa_human_check.json`` of the shared folder (TRUSTASSAY
 in an order without meaning, and picks by one trait alone; ties count as the chance they leave. A
 chat model as reader sees the four texts without the question, in each of four orders, and says
 which is the real answer. Calls of chat models are stored, so a stopped command goes on.
+
+``fit`` prints the first choice of 60 answers, for a person who judges whether each distractor is a
+plausible answer of the right kind; with ``--count`` it counts the verdicts that are stored in
+``results/distractors_fit.json`` by id, without a word of the data.
 
 A generator is a source, ``llm``, which comes first; ``--sources llm`` takes it alone. ``readers``
 puts its table into ``results/distractors.json``, in place of an earlier one of the same sources,
@@ -42,6 +48,7 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.core.capabilities import Models
 from trustassay.core.sample import Sample
+from trustassay.metrics.consistency.checks import draw_offers
 from trustassay.metrics.consistency.distractors import find_distractors
 from trustassay.metrics.consistency.slots import find_same_kind_answers
 from trustassay.metrics.consistency.tokens import (
@@ -373,17 +380,57 @@ def drawn(options: argparse.Namespace) -> None:
             print(f"  {one.level} {one.source}: {one.replaced} -> {one.replacement}")
 
 
+FIT_SETS = {
+    "first": (0, 30),
+    "second": (90, 150),
+    "third": (30, 90),
+    "fourth": (150, 210),
+    "report": (210, 270),
+    "last": (270, 330),
+}
+"""Places in the drawn order; the first four sets were read while the sources were developed."""
+
+
+def draw_fit_samples(name: str) -> list[Sample]:
+    """Return one answer to each question of a set, of a system drawn at random."""
+    every = samples(None)
+    questions = len(every) // len(SYSTEMS)
+    order = generator(53, "fit").permutation(questions)
+    systems = generator(53, "fit", "systems").integers(0, len(SYSTEMS), questions)
+    begin, end = FIT_SETS[name]
+    return [
+        every[len(SYSTEMS) * int(order[place]) + int(systems[place])] for place in range(begin, end)
+    ]
+
+
+def fit(options: argparse.Namespace) -> None:
+    if options.count:
+        for row in read_result("distractors_fit"):
+            verdicts = [one["fits"] for one in row["verdicts"].values()]
+            print(f"{row['version']}: {sum(verdicts)} of {len(verdicts)} fit")
+        return
+    answers = found_for(draw_fit_samples(options.set), options.sources, options.generator)
+    for sample, found in asyncio.run(answers):
+        print(f"\n{sample.id} Q: {sample.question}\n  A: {sample.response}")
+        # The choice that the metric offers first.
+        for offer in draw_offers(sample.id, found, 1, 0).wanted:
+            for one in offer.distractors:
+                print(f"  {one.level} {one.source}: {one.replaced} -> {one.replacement}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = {"coverage": coverage, "readers": read, "ratio": ratio, "drawn": drawn}
+    commands = {"coverage": coverage, "readers": read, "ratio": ratio, "drawn": drawn, "fit": fit}
     parser.add_argument("command", choices=commands)
     parser.add_argument("--sources", default="embedding,pos")
     parser.add_argument("--generator", help="a chat model that writes wrong answers")
     parser.add_argument("--reader", action="append", default=[], help="a chat model that reads")
     parser.add_argument("--pool", action="store_true")
     parser.add_argument("--answers", type=int)
+    parser.add_argument("--set", choices=FIT_SETS, default="report", help="of fit")
+    parser.add_argument("--count", action="store_true", help="the stored verdicts of fit")
     parser.add_argument("--alone", type=int, default=300)
     options = parser.parse_args()
     commands[options.command](options)

@@ -2,9 +2,11 @@
 
 Which words of a name are replaced, and by words of which group, depends on its parts.
 
-TextBlob's lexicon gives the words and their tags. The vocabulary of the embedded encoder, which is
-roughly in the order of frequency, says which of them are common, and its table of word embeddings
-how near they are to each other. Nothing is downloaded, and nothing computed but means and products.
+Things of a kind that :mod:`~trustassay.backends.kinds` lists are replaced by others of that list.
+For all others, TextBlob's lexicon gives the words and their tags. The vocabulary of the embedded
+encoder, which is roughly in the order of frequency, says which of them are common, and its table of
+word embeddings how near they are to each other. Nothing is downloaded, and nothing computed but
+means and products.
 """
 
 import hashlib
@@ -23,14 +25,21 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Prefix
 
 from trustassay.backends.embedded import load_encoder, read_card
+from trustassay.backends.kinds import load_kinds
 from trustassay.core.capabilities import BatchLimits, SubstitutesRequest, Vectors
 
 GIVEN, SURNAME, PLACE, PEOPLE = "given name", "surname", "place", "people"
+MAN, WOMAN = "man", "woman"
+"""Given names by sex, groups within those of given names; ``woman`` is also a type of requests."""
 
 _NAMES = tomllib.loads(files("trustassay.backends").joinpath("names.toml").read_text("utf-8"))
 EXAMPLES: Mapping[str, Sequence[str]] = {k: v.split() for k, v in _NAMES["examples"].items()}
 PLACES: Mapping[str, Sequence[str]] = {k: v.split() for k, v in _NAMES["places"].items()}
 """Kinds of places, with examples of each."""
+KINGS, QUEENS = "kings", "queens"
+_RULERS: Mapping[str, Sequence[str]] = {k: v.split() for k, v in _NAMES["rulers"].items()}
+"""Given names that rulers and saints have."""
+_RARE_SURNAMES = frozenset(_NAMES["surnames"]["rare"].split())
 HALVES, _FRAGMENTS, TITLES = (frozenset(words.split()) for words in _NAMES["others"].values())
 FRAGMENTS = HALVES | _FRAGMENTS
 """Words that are no names by themselves: halves of names, short forms, particles."""
@@ -38,12 +47,15 @@ FRAGMENTS = HALVES | _FRAGMENTS
 KIND_MARGIN = 0.06
 """By how much more a name must resemble the examples of its kind than those of any other kind."""
 _PLACES = frozenset(word for words in PLACES.values() for word in words)
+SUBSTITUTE_MARGIN = 0.1
+"""The same margin for names of persons that are substitutes."""
+SEX_MARGIN = 0.03
+"""By how much more a given name must resemble those of one sex to be a substitute."""
 COMMON_PERSON, COMMON_OTHER = 0.1, 0.15
 """The same margin for names that are also common words: of a person (``Mark``), of others."""
 RARITY_PER_PIECE = 0.3
 """How much rarer a word counts for each further piece of the tokenizer, as a natural logarithm."""
-MAX_SURNAME_CHARACTERS = 10
-"""Characters of a surname of several pieces; longer ones are mostly not surnames."""
+_WOMEN_EXAMPLES = "Mary Susan Linda Anna Laura Julia Helen Karen Nancy Maria Emily Alice".split()
 WORDS_PER_BLOCK = 4096
 """Words whose vectors are computed at once."""
 NAMES = ("NNP", "NNPS")
@@ -52,13 +64,16 @@ Indices = NDArray[np.int64]
 
 
 class WordTable:
-    """About 47,000 words with their unit vectors, in groups of words that can replace each other.
+    """Words with their unit vectors, in groups of words that can replace each other.
+
+    Common words of several pieces are left out: the mean of their pieces says nothing of their
+    meaning, and many of them are misspelt.
 
     words: the words, group after group.
     vectors: their unit vectors, shape (words, d).
     rarity: natural logarithm of the rank by frequency, roughly; the rarest are not ranked.
     groups: indices of the words by tag (``NN``), and of names by kind (``surname``), the most
-        frequent first.
+        frequent first; and of the members of each list of kinds by its name.
     """
 
     def __init__(self) -> None:
@@ -77,8 +92,11 @@ class WordTable:
         self._kinds = tuple(EXAMPLES)
         self._centres = _compute_centres(pieces, rows, EXAMPLES)
         self._place_centres = _compute_centres(pieces, rows, PLACES)
+        men = [name for name in EXAMPLES[GIVEN] if name not in _WOMEN_EXAMPLES]
+        self._sex_centres = _compute_centres(pieces, rows, {MAN: men, WOMAN: _WOMEN_EXAMPLES})
         # 1. Choose the words, and sort them by frequency.
         usable = [text for text in self.lexicon if self._is_usable(text)]
+        usable += sorted(_RARE_SURNAMES.difference(usable))
         encoded = self._tokenizer.encode_batch(usable, add_special_tokens=False)
         listed = sorted(
             (self._compute_rarity(encoding.ids), text, encoding.ids)
@@ -88,30 +106,68 @@ class WordTable:
         vectors = _mean_vectors(pieces, [ids for *_, ids in listed])
         sorted_in: dict[str, list[int]] = {}
         for index, (_, text, ids) in enumerate(listed):
-            group = self._first_tag(text)
-            if text[0].isupper():
-                group = self._find_kind(vectors[index], KIND_MARGIN)
-                if len(ids) > 1 and not (group == SURNAME and len(text) <= MAX_SURNAME_CHARACTERS):
-                    continue  # the pieces of rare names tell surnames alone
-                if len(text) < 4 and group == PLACE:
-                    continue
-            if group:
+            if group := self._find_group(text, ids, vectors[index]):
                 sorted_in.setdefault(group, []).append(index)
         # A group stands in one piece, so that a product with its vectors copies nothing.
-        order = [index for place_indices in sorted_in.values() for index in place_indices]
-        # 3. Sort the table by groups.
-        self.words = tuple(listed[index][1] for index in order)
-        self.rarity: Vectors = np.array([listed[index][0] for index in order], dtype=np.float32)
-        self.vectors: Vectors = vectors[order]
-        ends = np.cumsum([0, *map(len, sorted_in.values())])
+        order = [index for indices in sorted_in.values() for index in indices]
+        # 3. Sort the table by groups; the lists of kinds follow.
+        members = {**load_kinds().members, **_RULERS}
+        encoded = self._tokenizer.encode_batch(
+            [member for names in members.values() for member in names], add_special_tokens=False
+        )
+        ids_of_members = [encoding.ids for encoding in encoded]
+        self.words = (
+            *(listed[index][1] for index in order),
+            *(member for names in members.values() for member in names),
+        )
+        self.rarity: Vectors = np.array(
+            [listed[index][0] for index in order] + list(map(self._compute_rarity, ids_of_members)),
+            dtype=np.float32,
+        )
+        self.vectors: Vectors = np.concatenate(
+            [vectors[order], _mean_vectors(pieces, ids_of_members)]
+        )
+        ends = np.cumsum([0, *map(len, sorted_in.values()), *map(len, members.values())])
         self.groups: dict[str, Indices] = {
             name: np.arange(start, end, dtype=np.int64)
-            for name, start, end in zip(sorted_in, ends, ends[1:], strict=False)
+            for name, start, end in zip([*sorted_in, *members], ends, ends[1:], strict=False)
         }
-        # 4. Divide places into countries, states and cities.
-        place_indices = self.groups[PLACE]
-        of_place = np.array([self._nearest_place(self.vectors[index]) for index in place_indices])
-        self.groups |= {name: place_indices[of_place == name] for name in PLACES}
+        self.groups[PLACE] = np.concatenate([self.groups[name] for name in PLACES])
+        # 4. Divide given names into those of men and of women.
+        given_names = self.groups[GIVEN]
+        of_man, of_woman = self._sex_centres @ self.vectors[given_names].T
+        clearly = np.abs(of_woman - of_man) >= SEX_MARGIN
+        self.groups |= {
+            MAN: given_names[clearly & (of_man > of_woman)],
+            WOMAN: given_names[clearly & (of_woman > of_man)],
+        }
+
+    def _find_group(self, text: str, ids: Sequence[int], vector: Vectors) -> str:
+        """Return the group of a word of the lexicon; empty if it is to replace none."""
+        if text.islower():
+            return self._first_tag(text) if len(ids) == 1 else ""
+        group = self._find_kind(vector, KIND_MARGIN)
+        # The lists of kinds have places.
+        if group == PLACE:
+            return ""
+        # The pieces of rare names tell no kind.
+        if len(ids) > 1:
+            return SURNAME if text in _RARE_SURNAMES else ""
+        is_doubtful = group in (GIVEN, SURNAME)
+        return self._find_kind(vector, SUBSTITUTE_MARGIN) if is_doubtful else group
+
+    def is_woman(self, name: str) -> bool:
+        """Whether a given name resembles those of women more than those of men.
+
+        A rare name, and what is no given name, as ``Kobe``, which is a city's, counts as a woman's
+        if it ends as most of those do.
+        """
+        vector = self.vector(name)
+        is_known = len(self._tokenise(name)) == 1
+        if vector is None or not is_known or self._find_kind(vector, KIND_MARGIN) != GIVEN:
+            return name.endswith("a")
+        of_man, of_woman = self._sex_centres @ vector
+        return bool(of_woman > of_man)
 
     def vector(self, text: str) -> Vectors | None:
         """Return the unit vector of words, the mean of their pieces; ``None`` for a blank text."""
@@ -143,7 +199,9 @@ class WordTable:
     def kind_of_place(self, words: str) -> str:
         """Return whether a place is a ``country``, a ``state`` or a ``city``."""
         vector = self.vector(words)
-        return PLACE if vector is None else self._nearest_place(vector)
+        if vector is None:
+            return PLACE
+        return tuple(PLACES)[int((self._place_centres @ vector).argmax())]
 
     def common_tag(self, word: str) -> str:
         """Return the tag of a word in lower case; empty if it is only known as a name."""
@@ -182,10 +240,6 @@ class WordTable:
             margin /= 3
         return kinds[first] if likeness[first] - likeness[second] >= margin else ""
 
-    def _nearest_place(self, vector: Vectors) -> str:
-        """Return the kind of place whose examples a vector resembles most."""
-        return tuple(PLACES)[int((self._place_centres @ vector).argmax())]
-
 
 word_table = cache(WordTable)
 """Returns the table, which is built once."""
@@ -221,6 +275,14 @@ UNKNOWN = ""
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _INITIAL = "initial"
+_EPITHET = re.compile(r" (?:of|the) ")
+_REGNAL_NAME = re.compile(r" (?:[IVX]+|the [A-Z]\w+)\b")
+"""What follows a ruler's name: his number, or how he is called."""
+_REGNAL_TITLES = frozenset(
+    "king queen prince princess emperor empress pope saint st tsar duke duchess archduke".split()
+)
+"""Titles before a given name alone."""
+_FEMALE_TITLES = frozenset("queen princess empress duchess".split())
 _UNREPLACED_WORDS = (
     frozenset("of the de la du van von der den del da di al el bin ibn y and".split()) | TITLES
 )
@@ -257,6 +319,10 @@ def split_name(
     matches = [
         match for match in _WORD.finditer(words) if match[0].lower() not in _UNREPLACED_WORDS
     ]
+    first_word, epithet = words.partition(" ")[0], _EPITHET.search(words)
+    is_of_person = first_word.lower() in TITLES or kind_of(first_word) == GIVEN
+    if is_of_person and epithet:  # Duke Ernest of Saxony stays of Saxony
+        matches = [match for match in matches if match.start() < epithet.start()]
     kinds = [_find_kind(match[0], kind_of) for match in matches]
     common = [common_tag(match[0]) for match in matches]
     # From the most to the least specific case.
@@ -316,14 +382,20 @@ def _is_place(kinds: Sequence[str], words: Sequence[str], common: Sequence[str])
 
 MAX_NEIGHBOURS = 1000
 """Nearest words that are looked at."""
-MAX_NEAR_WORDS = 600
+MAX_NEAR_WORDS = 100
 """Of these, the words that substitutes are taken from."""
+_PLURALS = {"stomach": "stomachs", "fish": "fish", "sheep": "sheep", "deer": "deer"}
+MAX_OF_LIST = 16
+"""Substitutes that are taken from a list of kinds, the most alike."""
 SYNONYM_COSINE = 0.9
-"""Cosine from which on two words count as synonyms."""
+"""Cosine from which on two names count as one."""
+COMMON_SYNONYM_COSINE = 0.57
+"""The same for common words: 0.57 to 0.75 for ``walked`` and ``strolled``, ``big`` and ``large``,
+``purchase`` and ``buy``; below it are, for example, ``red`` and ``blue``."""
 
 WORD_WEIGHT = 0.5
 """Weight of the nearness to the word, in addition to the nearness to the pivot."""
-PIVOT_RANKS = range(4, 24)
+PIVOT_RANKS = range(2, 12)
 """Ranks of the neighbours from which the pivot is drawn."""
 RARITY_WINDOW = 1.5
 """Largest distance of a substitute's rarity (natural logarithm of the rank) from the middle."""
@@ -351,6 +423,8 @@ class _ListedWords(ABC):
     def _find_substitutes(self, request: SubstitutesRequest) -> list[str]:
         """Return the substitutes for one request."""
         words = request.words
+        if result := self._substitutes_of_kind(request):
+            return result
         if request.tag not in NAMES:
             tags = [request.tag]
             if request.tag in ("VBD", "VBN") and words.endswith("ed"):
@@ -359,9 +433,14 @@ class _ListedWords(ABC):
         parts = split_name(words, self._table.kind, self._table.common_tag)
         # Types of a knowledge base say what a name is, where its words do not.
         likely = [kind for kind in map(_kind_of_type, request.types) if kind]
+        if PLACE in likely and len(parts) > 1 and all(p.group == UNKNOWN for p in parts):
+            parts = [NamePart(parts[0].start, parts[-1].end, UNKNOWN)]  # a place is one thing
+        # The first of a person's given names decides for all.
+        first_name = next((words[p.start : p.end] for p in parts if p.group != SURNAME), "")
+        is_woman = "Woman" in request.types or self._table.is_woman(first_name)
         lists = [
             self._substitutes_of_part(
-                words[p.start : p.end], self._groups_of_part(p, likely, words), request.k
+                words[p.start : p.end], self._groups_of_part(p, likely, words, is_woman), request.k
             )
             for p in parts
         ]
@@ -369,7 +448,13 @@ class _ListedWords(ABC):
         several = [_replace_parts(words, parts, row) for row in zip(*lists, strict=False)]
         return list(dict.fromkeys(several)) if parts else []
 
-    def _groups_of_part(self, part: NamePart, likely: Sequence[str], words: str) -> Sequence[str]:
+    def _substitutes_of_kind(self, request: SubstitutesRequest) -> list[str]:  # noqa: ARG002
+        """Return other things of the kind that a list has; none unless the source reads lists."""
+        return []
+
+    def _groups_of_part(
+        self, part: NamePart, likely: Sequence[str], words: str, is_woman: bool
+    ) -> Sequence[str]:
         """Return the groups of words that can replace a part of a name.
 
         If the kind of the part is not known, the types of the request decide; if they say nothing
@@ -378,9 +463,21 @@ class _ListedWords(ABC):
         if part.group == PLACE:  # a country for a country, where the question does not ask for more
             place_kinds = [kind for kind in likely if kind in PLACES]
             return place_kinds or [self._table.kind_of_place(words[part.start : part.end])]
-        if part.group in EXAMPLES or (part.group in self._table.groups and not likely):
-            return [part.group]
-        return likely or [*EXAMPLES, "NN"]
+        is_first_of_several = part.start == 0 and part.end < len(words)
+        if likely == [SURNAME] and part.group == UNKNOWN and is_first_of_several:
+            part = part._replace(group=GIVEN)
+        title = words.partition(" ")[0].lower()
+        is_regnal = title in _REGNAL_TITLES and part.group in (GIVEN, SURNAME, UNKNOWN)
+        if part.group == GIVEN or is_regnal:
+            is_woman = title in _FEMALE_TITLES if is_regnal else is_woman
+            if is_regnal or _REGNAL_NAME.search(words):
+                return [QUEENS if is_woman else KINGS]
+            return [WOMAN if is_woman else MAN]
+        # What the question asks for tells more than an uncertain kind.
+        if likely and part.group in ("other", UNKNOWN):
+            return ["city"] if PLACE in likely else likely
+        is_known = part.group in EXAMPLES or (part.group in self._table.groups and not likely)
+        return [part.group] if is_known else likely or [*EXAMPLES, "NN"]
 
     def _substitutes_of_part(self, words: str, groups: Sequence[str], k: int) -> list[str]:
         """Return up to k substitutes for words, from some groups."""
@@ -406,7 +503,9 @@ class _ListedWords(ABC):
         """Return ranked words of similar rarity first, alternately rarer and more frequent.
 
         They are balanced around a middle that is drawn near the rarity of the original. Around the
-        original's own rarity, it could be recognised among its substitutes.
+        original's own rarity, it could be recognised among its substitutes. All others follow as
+        they are ranked: sorted by rarity, those that are equally rare would be in the order of the
+        table, which is that of the alphabet.
         """
         rng = _rng(words, "rarity")
         middle = self._table.rarity_of(words) + rng.normal(RARITY_SHIFT, RARITY_SPREAD)
@@ -418,9 +517,7 @@ class _ListedWords(ABC):
         paired = min(map(len, sides))
         # One of each side in turn, as long as both last.
         turns = np.stack([side[:paired] for side in sides], axis=1).ravel()
-        remaining = np.setdiff1d(ranked, turns)
-        nearest = np.argsort(np.abs(self._table.rarity[remaining] - middle), kind="stable")
-        return np.concatenate([turns, remaining[nearest]])
+        return np.concatenate([turns, ranked[~np.isin(ranked, turns)]])
 
 
 class NearWords(_ListedWords):
@@ -434,9 +531,59 @@ class NearWords(_ListedWords):
 
     def __init__(self) -> None:
         super().__init__()
-        self.name = f"embedding:1+{self._table.name}"
+        self.name = f"embedding:2+{self._table.name}"
+
+    def _substitutes_of_kind(self, request: SubstitutesRequest) -> list[str]:
+        """Return other members of the list of the words' kind; none if no list has it."""
+        from textblob.en.inflect import pluralize, singularize  # takes a second
+
+        words, k = request.words, min(request.k, MAX_OF_LIST)
+        is_plural = request.tag == "NNS"
+        kinds = load_kinds()
+        name = kinds.find(singularize(words) if is_plural else words, request.types)
+        # "Golden Eagle" is a bird, and no name.
+        member, list_of_member = kinds.find_member(words, request.types)
+        is_name = request.tag in NAMES and not member
+        # A common noun takes the place of no name, nor a name that of a common noun.
+        if not name or kinds.is_of_names(name) != is_name:
+            return []
+        if is_plural and kinds.section_of[name] == "stuff":
+            return []
+        # A name that is clearly a person's is no member of what the question asks for.
+        if not kinds.lists_of.get(words.lower()) and self._is_person(request):
+            return []
+        indices = self._table.groups[name]
+        near = self._order_near(words, indices, SYNONYM_COSINE)
+        result = [self._table.words[i] for i in near]
+        if is_plural:
+            result = [pluralize(text, custom=_PLURALS) for text in result]
+        if member and name == list_of_member:  # a professional baseball player, a tennis player
+            is_title = member[0].isupper()
+            result = [
+                words.replace(member, text.title() if is_title else text)
+                for text in result
+                if text != member.lower()
+            ]
+        same = (words.lower(), words.lower().removeprefix("the "))
+        return [text for text in result if text.lower() not in same][:k]
+
+    def _is_person(self, request: SubstitutesRequest) -> bool:
+        """Whether a name is that of a person, by its parts."""
+        if request.tag not in NAMES:
+            return False
+        parts = split_name(request.words, self._table.kind, self._table.common_tag)
+        return len(parts) > 1 and parts[0].group == GIVEN and parts[-1].group == SURNAME
 
     def _rank(self, words: str, indices: Indices) -> Indices:
+        is_common = bool(len(indices)) and self._table.words[indices[0]].islower()
+        cap = COMMON_SYNONYM_COSINE if is_common else SYNONYM_COSINE
+        return self._balance_rarity(words, self._order_near(words, indices, cap))
+
+    def _order_near(self, words: str, indices: Indices, cap: float) -> Indices:
+        """Return the indices of near words in the order of likeness to the pivot and the words.
+
+        Words whose cosine is ``cap`` or more are left out.
+        """
         vector = self._table.vector(words)
         if vector is None or not len(indices):
             return indices[:0]
@@ -452,15 +599,15 @@ class NearWords(_ListedWords):
         # Ties are broken by the index, so that the order is the same on every machine.
         order = np.argpartition(-likeness, neighbour_count - 1)[:neighbour_count]
         order = order[np.lexsort((order, -likeness[order]))]
-        near = indices[order[likeness[order] < SYNONYM_COSINE]][:MAX_NEAR_WORDS]
+        near = indices[order[likeness[order] < cap]][:MAX_NEAR_WORDS]
         # A small group has no neighbours to draw from.
         if len(near) < PIVOT_RANKS.stop:
             return near
         pivot = near[int(_rng(words, "pivot").integers(PIVOT_RANKS.start, PIVOT_RANKS.stop))]
         near = near[near != pivot]
         centre = table.vectors[pivot] + WORD_WEIGHT * vector
-        ranked = near[np.argsort(-(table.vectors[near] @ centre), kind="stable")]
-        return self._balance_rarity(words, ranked)
+        ranked: Indices = near[np.argsort(-(table.vectors[near] @ centre), kind="stable")]
+        return ranked
 
 
 class DrawnWords(_ListedWords):
@@ -471,7 +618,7 @@ class DrawnWords(_ListedWords):
 
     def __init__(self) -> None:
         super().__init__()
-        self.name = f"pos:1+{self._table.name}"
+        self.name = f"pos:2+{self._table.name}"
 
     def _rank(self, words: str, indices: Indices) -> Indices:
         return self._balance_rarity(words, _rng(words, "pos").permutation(indices))

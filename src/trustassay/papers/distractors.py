@@ -18,6 +18,7 @@ from trustassay.core.sample import Problem, Sample
 from trustassay.metrics.consistency.distractors import (
     LLM,
     SOURCES,
+    Algorithm,
     find_distractors,
 )
 from trustassay.metrics.consistency.slots import find_same_kind_answers
@@ -46,6 +47,7 @@ class DistractorOptions(FileOptions):
 
     sources: Sequence[str] = SOURCES
     pool: bool = False
+    algorithm: Algorithm = "asked"
     most: int = 40
     seed: int = 0
 
@@ -109,6 +111,7 @@ def find_in_file(
                 else (),
                 sources=options.sources,
                 limit=options.most,
+                algorithm=options.algorithm,
                 seed=options.seed,
             )
             record = {
@@ -129,7 +132,7 @@ def find_in_file(
         return work
 
     # What the records depend on: another value starts the file anew.
-    names = ("sources", "pool", "most", "seed")
+    names = ("sources", "pool", "algorithm", "most", "seed")
     settings = {name: getattr(options, name) for name in names}
     # As JSON stores it, so that settings compare equal when they are read back.
     settings["sources"] = list(options.sources)

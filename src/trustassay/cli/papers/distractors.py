@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
@@ -45,6 +45,14 @@ def distractors(  # noqa: PLR0913 - one argument an option
     pool: Annotated[
         bool, Flag("--pool", "Also use answers to other questions of the file.", group=INPUT)
     ] = False,
+    algorithm: Annotated[
+        Literal["asked", "paper"],
+        Flag(
+            "--algorithm",
+            "asked replaces first what the question asks for; paper is Algorithm 1 of Zheng et al. "
+            "2024.",
+        ),
+    ] = "asked",
     most: Annotated[int, Flag("--most", "Distractors of an answer, at most.", least=1)] = 40,
     out: Annotated[
         Path | None, Flag("--out", "Write all as JSON Lines instead of printing.", group=OUTPUT)
@@ -80,6 +88,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
     options = finding.DistractorOptions(
         sources=names,
         pool=pool,
+        algorithm=algorithm,
         most=most,
         seed=seed,
         progress=True,

@@ -20,7 +20,11 @@ from trustassay.core.prompts import load_examples, load_prompt, prompt_property
 from trustassay.core.sample import Sample, is_blank
 from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.metrics.consistency import maths
-from trustassay.metrics.consistency.distractors import find_distractors
+from trustassay.metrics.consistency.distractors import (
+    Algorithm,
+    check_sources_of_paper,
+    find_distractors,
+)
 from trustassay.metrics.consistency.maths import ANSWER_PLACES, LETTERS, ChoiceCheck
 from trustassay.metrics.consistency.slots import find_same_kind_answers
 from trustassay.metrics.consistency.tokens import (
@@ -48,6 +52,7 @@ class ConsistencyOptions(Metric):
     checks: int = 10
     stop: bool = True
     sources: str | None = None
+    algorithm: Algorithm = "asked"
     candidates: int = 40
     aliases: bool = False
     by: By = "letter"
@@ -59,7 +64,9 @@ class ConsistencyOptions(Metric):
 
     def __post_init__(self) -> None:
         check_least(self, checks=1, candidates=3, max_tokens=1)
-        check_choices(self, by=By, parser=Parser, unparsed=Unparsed, aggregate=Aggregate)
+        check_choices(
+            self, algorithm=Algorithm, by=By, parser=Parser, unparsed=Unparsed, aggregate=Aggregate
+        )
         # With stop=yes the last check is the only inconsistent one, so the share is 1 - 1/n.
         if self.aggregate == "share" and self.stop:
             raise UsageError(
@@ -71,6 +78,8 @@ class ConsistencyOptions(Metric):
             raise UsageError(
                 f"sources: expected different names with + between them, got {self.sources!r}"
             )
+        if self.algorithm == "paper":
+            check_sources_of_paper(names or ())
         # The template is read and compiled now, before a run starts.
         _ = self.template  # a faulty file is to fail here
 
@@ -86,6 +95,8 @@ class ConsistencyOptions(Metric):
     @property
     def asks_generator(self) -> bool:
         """Whether a generator writes distractors, if the run has one."""
+        if self.algorithm == "paper":
+            return False
         return self.named_sources is None or self.uses_source("llm")
 
     def select_applicable_figures(self, figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
@@ -146,7 +157,7 @@ async def find_candidates(options: ConsistencyOptions, context: Context) -> list
     answer = clean_answer(sample)
     aliases = _find_aliases(sample) if options.aliases else []
     result = _select_given(sample, aliases) if options.uses_source("given") else []
-    generator_source = ("llm",) if models.names("generator") else ()
+    generator_source = ("llm",) if options.asks_generator and models.names("generator") else ()
     # Unless sources are named: the generator, if there is one, then the run's own sources.
     sources = options.named_sources or (*generator_source, *models.names("distractors"))
     backend_sources = [name for name in sources if name not in ("given", "pool")]
@@ -165,6 +176,7 @@ async def find_candidates(options: ConsistencyOptions, context: Context) -> list
             pool=pool_answers,
             sources=backend_sources,
             limit=options.candidates,
+            algorithm=options.algorithm,
             seed=context.seed,
         )
         # The sample's own wrong answers come first, and are not repeated by a source.

@@ -1,48 +1,49 @@
-"""The search for wrong answers: by groups of replaceable words, by sources, until there are enough.
+"""The search for wrong answers: by groups of replaceable words and sources, until there are enough.
 
-1. The words of the answer are sorted into groups of slots, those that tell most first.
+1. The words of the answer are sorted into groups of slots: first the part that answers the
+   question, then those that tell most.
 2. The chat model ``llm``, if it is a source, is asked once for whole wrong answers. Its replies are
    read back as one replaced slot, or as another short answer, and the run's entailer drops those
    that are right.
 3. For each group each source is asked for substitutes, until there are enough.
-4. A substitute is put into the answer so that case and article agree.
 
-This is the priority-based substitution of Zheng et al. 2024 (section 2.1, Algorithm 1), where lower
-levels fill up what higher ones lack, as the text of the paper says; duplicates are dropped in the
-order of rank.
+This is the priority-based substitution of Zheng et al. 2024 (section 2.1), in which the question
+decides what comes first, and lower levels fill up what higher ones lack. Their Algorithm 1 itself
+is in :mod:`~trustassay.metrics.consistency.algorithm_1`.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, islice, zip_longest
+from itertools import islice
+from typing import Literal
 
 from trustassay.core.capabilities import Entity, Models
 from trustassay.core.event_loop import gather_all
 from trustassay.core.prompts import load_prompt
 from trustassay.errors import BackendError, UsageError
 from trustassay.metrics.consistency import tokens
-from trustassay.metrics.consistency.slots import (
-    build_type_sets,
-    build_whole_slot,
-    find_kinds,
-    find_slots,
-    select_fitting,
-    split_entity,
+from trustassay.metrics.consistency.algorithm_1 import find_by_algorithm_1
+from trustassay.metrics.consistency.slots import build_whole_slot, find_kinds, find_slots
+from trustassay.metrics.consistency.substitution import (
+    ARTICLE,
+    DBPEDIA,
+    ENOUGH_DISTRACTORS,
+    RANDOM_KINDS,
+    DistractorCollector,
+    Replacements,
+    SubstituteSearch,
 )
 from trustassay.metrics.consistency.tokens import Distractor, Slot
-from trustassay.statistics.resampling import generator
 from trustassay.text.limits import MAX_SHORT_ANSWER_CHARACTERS, TextWork
+
+Algorithm = Literal["asked", "paper"]
+"""How distractors are searched for: the part that the question asks for first, or Algorithm 1."""
 
 EXTRA_TOKENS_PER_ANSWER = 30
 """Tokens allowed for a wrong answer, in addition to two for each word of the answer."""
 MAX_GENERATED_ANSWERS = 10
 """Number of wrong answers that the generator is asked for; other sources fill up to this number."""
 ENTAILMENT_THRESHOLD = 0.5
-RANDOM_KINDS = ("date", "number")
-"""Kinds of slots whose replacements are drawn at random near the original."""
 MAX_REPLY_LINES = 100
 # Signs that a model puts around an answer: quotes, asterisks of Markdown.
 _WRAPPING_SIGNS = "\"“”'‘’*_` "
@@ -52,7 +53,7 @@ _LIST_ITEM = re.compile(r"(?:[0-9]{1,3}\s{0,9}[.):]|[-*•])(.+)")
 
 async def ask_generator(
     question: str, answer: str, groups: Sequence[Sequence[Slot]], models: Models, n: int
-) -> "Replacements":
+) -> Replacements:
     """Ask the generator for n wrong answers, and return which text replaces which slot.
 
     It is not asked if the most telling part is a date or a number: models then write 1913, 1914 and
@@ -75,7 +76,7 @@ async def ask_generator(
     )
 
 
-def read_reply(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> "Replacements":
+def read_reply(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> Replacements:
     """Return which text each line of a reply puts into which slot, the most telling slots first.
 
     A line may be the answer with one slot replaced, the replacement of the most telling slot, or a
@@ -112,7 +113,7 @@ def _text_between(line: str, before: str, after: str) -> str:
     """
     after = after.rstrip(".")
     is_same = line[: len(before)].casefold() == before.casefold()
-    if not is_same and (article := _ARTICLE.search(before)):
+    if not is_same and (article := ARTICLE.search(before)):
         # The other article of the pair: "a" for "an" and "an" for "a", in its case.
         other = article[1][0] if article[1][1:] else f"{article[1]}n"
         before = before[: article.start()] + other + article[2]
@@ -162,89 +163,12 @@ async def _is_equivalent(
     return any(entailment.entailment >= ENTAILMENT_THRESHOLD for entailment in backward)
 
 
-_NUMBER = re.compile(r"[0-9]+(?:,[0-9]{3})*")
-_ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
-# "the" at the end of a text, with the space after it.
-_THE = re.compile(r"\bthe\s+$", re.IGNORECASE)
-_WORD = re.compile(r"\s+(\w+)")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:\"“'‘(\n])\s*$")
-"""Matches what comes before the first word of a sentence."""
-# "an hour", "an honest man" begin with a silent h; "a university", "a European", "a one-way street"
-# begin with a vowel that is spoken as a consonant, but "an uninvited guest" and "an unimportant"
-# not.
-_VOWEL_SOUND = re.compile(r"[aeiou]|hour|honest|honou?r|heir", re.IGNORECASE)
-_CONSONANT_SOUND = re.compile(r"uni(?!n|m)|us[aeiu]|eu|one\b|once\b|ut[ei]", re.IGNORECASE)
-
-
-def replace_slot(answer: str, slot: Slot, replacement: str) -> str:
-    """Return the answer with the words of the slot replaced; ``a`` or ``an`` before them agrees.
-
-    A capital within a sentence is no article (``Vitamin A deficiency``). A word next to the slot is
-    not repeated (``the The Beatles``), and a name of one word in place of several loses ``the``
-    (``The United States``, ``France``).
-    """
-    before, after = answer[: slot.start], answer[slot.end :]
-    if slot.kind == "entity" and " " in slot.text and " " not in replacement:
-        before = _THE.sub("", before)
-    replacement = _drop_repeats(replacement, before, after)
-    article = _ARTICLE.search(before)
-    # "A" with a capital is an article at the beginning of a sentence only.
-    if article and (article[1].islower() or _SENTENCE_START.search(before[: article.start()])):
-        new_article = "an" if _starts_with_vowel_sound(replacement) else "a"
-        if article[1][0].isupper():
-            new_article = new_article.capitalize()
-        before = before[: article.start()] + new_article + article[2]
-    return before + replacement + after
-
-
-def _drop_repeats(replacement: str, before: str, after: str) -> str:
-    """Return a substitute without a first or last word that the text next to it already has."""
-    word_before, word_after = before.split()[-1:], _WORD.match(after)
-    first_word, _, remainder = replacement.partition(" ")
-    if remainder and word_before and first_word.casefold() == word_before[0].casefold():
-        replacement = remainder
-    beginning, _, last_word = replacement.rpartition(" ")
-    if beginning and word_after and last_word.casefold() == word_after[1].casefold():
-        return beginning
-    return replacement
-
-
-def match_case(slot: Slot, replacement: str) -> str:
-    """Return a substitute in the case of the words that it replaces.
-
-    All small if those are; with a capital if they begin with one.
-    """
-    if slot.text.islower():
-        return replacement.lower()
-    if slot.text[:1].isupper() and replacement[:1].islower():
-        # Not capitalize(), which would make small letters of the rest ("van Gogh").
-        return replacement[:1].upper() + replacement[1:]
-    return replacement
-
-
-def _starts_with_vowel_sound(text: str) -> bool:
-    """Whether words begin with a vowel when spoken; of numbers these are eight, eleven and
-    eighteen."""
-    if not (number := _NUMBER.match(text)):
-        return bool(_VOWEL_SOUND.match(text)) and not _CONSONANT_SOUND.match(text)
-    digits = number[0].replace(",", "")
-    leading_digits = digits[: len(digits) % 3 or 3]  # 11 of 11,000
-    hundreds = digits[:2] if len(number[0]) == 4 else ""  # 1888 is eighteen hundred and more
-    return leading_digits[0] == "8" or leading_digits in ("11", "18") or hundreds in ("11", "18")
-
-
 SOURCES = ("embedding", "pos")
 """The default sources of substitutes; neither uses a network."""
-CANDIDATES_PER_WANTED = 2
-"""Substitutes that are requested for each one that is wanted, since some are dropped."""
 SLOTS_PER_BLOCK = 8
 """Slots of a group for which a source is asked at once; the next block only if there are too
 few."""
 LLM = "llm"
-DBPEDIA = "dbpedia"
-
-Replacements = list[tuple[Slot, str]]
-"""Slots with the text that could replace each."""
 
 
 async def find_distractors(  # noqa: PLR0913 - what each sample brings
@@ -257,12 +181,13 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     sources: Sequence[str] = SOURCES,
     limit: int = 40,
     seed: int = 0,
+    algorithm: Algorithm = "asked",
 ) -> list[Distractor]:
     """Return up to ``limit`` wrong answers, those whose replaced words tell most first.
 
-    Those of the chat model ``llm`` come first; with it, other sources only fill up to ten. Among
-    the others, dates and numbers come first within a level, then the sources other than
-    ``embedding`` and ``pos`` in the given order, then ``pool``, then those two in the given order.
+    Those of the chat model ``llm`` come first; with it, other sources only fill up to ten. For each
+    group of slots the sources other than ``embedding`` and ``pos`` are asked in the given order,
+    then ``pool``, then those two in the given order. With six distractors the search ends.
     None equals the answer or an alias after normalisation; one of ``llm`` is also dropped if it and
     the answer, an alias or an earlier distractor entail each other. A lower level is asked only if
     the higher ones gave too few.
@@ -275,20 +200,27 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
             (:func:`~trustassay.metrics.consistency.slots.find_same_kind_answers`).
         sources: names of sources of ``models``; ``llm`` is the chat model in the role generator.
         limit: maximum number of distractors. seed: for what is drawn at random.
+        algorithm: ``paper`` is Algorithm 1, which has neither ``pool`` nor ``llm``.
 
     Raises:
         BackendError: a source fails, or the run does not have it.
-        ValueError: ``limit`` is not positive.
+        ValueError: ``limit`` is not positive, or the algorithm does not have a source.
     """
     if limit < 1:
         raise UsageError(f"limit: expected 1 or more, got {limit}")
     _check_sources(models, sources)
+    if algorithm == "paper":
+        check_sources_of_paper([*sources, *["pool"] * bool(pool)])
+        collector = DistractorCollector(answer, aliases)
+        return await find_by_algorithm_1(
+            question, answer, models, collector, sources=sources, limit=limit, seed=seed
+        )
     entities: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
     # Ten give 120 triples, enough for all checks; of forty, three quarters would be near words,
     # which make the choice as easy as before.
     limit = min(limit, MAX_GENERATED_ANSWERS) if LLM in sources else limit
-    collector = _DistractorCollector(answer, aliases, limit)
-    search = _SubstituteSearch(question, answer, models, pool, limit, seed)
+    collector = DistractorCollector(answer, aliases, limit)
+    search = SubstituteSearch(question, answer, models, pool, limit, seed)
     lowest = [source for source in sources if source in SOURCES]
     higher = [source for source in sources if source not in (*SOURCES, LLM)]
     higher += ["pool"] * bool(pool)
@@ -310,6 +242,9 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     # Strictly by rank: the next source, and the next group, only while there are too few.
     for group in groups:
         for source in (*RANDOM_KINDS, *higher, *lowest):
+            # What is left tells less, and other options of it are easily seen through.
+            if len(collector.found) >= ENOUGH_DISTRACTORS:
+                return collector.found
             # A long answer has hundreds of slots; most are never needed.
             for start in range(0, len(group), SLOTS_PER_BLOCK):
                 block = group[start : start + SLOTS_PER_BLOCK]
@@ -317,6 +252,14 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
                 if collector.enough:
                     return collector.found
     return collector.found
+
+
+def check_sources_of_paper(sources: Sequence[str]) -> None:
+    """Raise :class:`UsageError` for a source that Algorithm 1 does not have."""
+    if others := [source for source in sources if source in (LLM, "pool")]:
+        raise UsageError(
+            f"algorithm: paper has no source {others[0]}; leave it out, or take algorithm=asked"
+        )
 
 
 def _check_sources(models: Models, sources: Sequence[str]) -> None:
@@ -338,121 +281,3 @@ def _check_sources(models: Models, sources: Sequence[str]) -> None:
                 "--backend linker=spotlight"
             )
             raise BackendError(message)
-
-
-@dataclass(frozen=True)
-class _SubstituteSearch:
-    """Asks the sources for replacements of the slots of one answer."""
-
-    question: str
-    answer: str
-    models: Models
-    pool: Sequence[str]
-    """Answers to other questions."""
-    limit: int
-    """Number of distractors that are wanted."""
-    seed: int
-    """For what is drawn at random."""
-
-    async def candidates(self, source: str, group: Sequence[Slot]) -> Replacements:
-        """Return the replacements that a source has for the slots of a group, in the order of
-        slots."""
-        if source in (*RANDOM_KINDS, "pool"):
-            return [(slot, text) for slot in group for text in self._draw_or_pick(source, slot)]
-        slots = [slot for slot in group if slot.kind in ("entity", "word")]
-        look_up = (
-            self._find_by_types if source == DBPEDIA else partial(self._find_by_source, source)
-        )
-        return list(chain.from_iterable(await gather_all(map(look_up, slots))))
-
-    def _draw_or_pick(self, source: str, slot: Slot) -> list[str]:
-        """Return replacements that need no model: neighbours of dates and numbers, or answers of
-        the pool."""
-        if source == "pool":
-            return select_fitting(slot, self.pool)
-        # A stream of its own for each slot: the draw depends on nothing that was asked before.
-        rng = generator(self.seed, self.question, self.answer, slot.text, source)
-        neighbours = (
-            tokens.draw_date_neighbours if source == "date" else tokens.draw_number_neighbours
-        )
-        if source != slot.kind:
-            return []
-        return neighbours(slot.text, CANDIDATES_PER_WANTED * self.limit, rng)
-
-    async def _find_by_source(self, source: str, slot: Slot) -> Replacements:
-        """Return substitutes of a whole slot, then of each word of an entity of several words."""
-        word_slots = split_entity(slot) if slot.kind == "entity" else []
-        of_whole, *of_each_word = await gather_all(
-            self._ask_source(source, item) for item in (slot, *word_slots)
-        )
-        # The first of each word, then the second of each, and so on.
-        interleaved = chain.from_iterable(zip_longest(*of_each_word))
-        return [*of_whole, *(item for item in interleaved if item is not None)]
-
-    async def _find_by_types(self, slot: Slot) -> Replacements:
-        """Return entities that share all types of a slot, then those that share fewer."""
-        result: Replacements = []
-        of_base = [name for name in slot.types if ":" in name]  # others are guesses of the kind
-        for types in build_type_sets(of_base):
-            result += await self._ask_source(DBPEDIA, replace(slot, types=types))
-            if len(result) >= CANDIDATES_PER_WANTED * self.limit:
-                break
-        return result
-
-    async def _ask_source(self, source: str, slot: Slot) -> Replacements:
-        """Return the substitutes that a source has for a slot."""
-        k = CANDIDATES_PER_WANTED * self.limit
-        result = await self.models.substitutes(
-            slot.text, k=k, source=source, tag=slot.tag, types=slot.types
-        )
-        return [(slot, text) for text in result]
-
-
-class _DistractorCollector:
-    """Collects candidates in the order of rank, and drops the unusable ones."""
-
-    def __init__(self, answer: str, aliases: Sequence[str], limit: int) -> None:
-        self._answer, self._aliases, self._limit = answer, aliases, limit
-        self._texts: set[str] = set()
-        self._replacements_of_slot = defaultdict[tuple[int, int], list[str]](list)
-        self.found: list[Distractor] = []
-
-    @property
-    def enough(self) -> bool:
-        """Whether there are as many distractors as wanted."""
-        return len(self.found) >= self._limit
-
-    def take(self, source: str, candidates: Replacements) -> bool:
-        """Add candidates of a source until there are enough; return whether any was added."""
-        count_before = len(self.found)
-        for slot, replacement in candidates:
-            if self.enough:
-                break
-            adapted = match_case(slot, replacement)
-            new_words, old_words = tokens.normalise(adapted), tokens.normalise(slot.text)
-            # A replacement that contains the old words, or is part of them, is often right as well
-            # ("Paris, France" for "Paris").
-            if (
-                not new_words
-                or tokens.contains_words(new_words, old_words)
-                or tokens.contains_words(old_words, new_words)
-            ):
-                continue
-            text = replace_slot(self._answer, slot, adapted)
-            # The whole answer may equal an earlier one although the replacements differ.
-            if tokens.normalise(text) in self._texts or tokens.is_same_answer(
-                text, self._answer, self._aliases
-            ):
-                continue
-            earlier = self._replacements_of_slot[slot.start, slot.end]
-            # "black cat" after "cat" at the same slot would offer the same option twice.
-            if any(
-                tokens.contains_words(new_words, text_before)
-                or tokens.contains_words(text_before, new_words)
-                for text_before in earlier
-            ):
-                continue
-            earlier.append(new_words)
-            self._texts.add(tokens.normalise(text))
-            self.found.append(Distractor(text, source, slot.level, slot.text, adapted))
-        return len(self.found) > count_before

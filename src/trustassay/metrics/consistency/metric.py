@@ -157,6 +157,8 @@ class Consistency(ConsistencyOptions):
             (the sample's ``wrong_answers``). Without it, ``llm`` if there is a generator, and the
             run's. ``given`` comes first, then ``llm``, then the others in their order, then
             ``pool``, ``embedding`` and ``pos`` last. Beside ``llm`` others only fill up to ten.
+        algorithm: ``asked`` replaces first what the question asks for; ``paper`` is the authors'
+            Algorithm 1, with ``candidates`` as its n, and without ``llm`` and ``pool``.
         candidates: distractors to look for. aliases: take no distractor that is another wording
             of the answer by the sample's gold answers; without it those are not read.
         by: the ``letter`` of a reply, as in the paper; the ``likelihood`` of the letters, which

@@ -1,9 +1,11 @@
 """The words of an answer that can be replaced, ranked by how much they tell; and answers of a kind.
 
-Level 1: entities and dates that are only in the answer. Level 2: nouns and numbers that are only
-there. Level 3: verbs and adjectives that are only there, then entities, then nouns and numbers that
-are in the question as well. Level 4: all other words. (Zheng et al. 2024, section 2.1 and
-Algorithm 1.)
+First comes the part that answers the question, as far as the question tells: of a person's name and
+a place, the place where it asks ``where``. Then by level (Zheng et al. 2024, section 2.1 and
+Algorithm 1). Level 1: entities that are only in the answer. Level 2: nouns and numbers that are
+only there. Level 3: verbs and adjectives that are only there, then entities, then nouns and numbers
+that are in the question as well. Level 4: all other words. A date is of level 1 if the question
+asks for one, otherwise the last of level 3.
 """
 
 from bisect import bisect_left
@@ -11,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, combinations, islice
+from typing import NamedTuple
 
 from trustassay.core.capabilities import Entity
 from trustassay.core.sample import Sample
@@ -19,9 +22,11 @@ from trustassay.metrics.consistency.tokens import (
     MAX_CACHED_CHARS,
     Slot,
     TaggedToken,
+    asks_for_place,
     find_dates,
     find_expected_kind,
     find_likely_types,
+    find_noun_asked_for,
     find_numbers,
     find_question_word,
     is_same_answer,
@@ -34,13 +39,92 @@ from trustassay.statistics.resampling import generator
 MAX_TYPE_SETS = 16
 """Sets of an entity's types that are tried; ten types have a thousand."""
 
-_NAME_CONNECTORS = frozenset("of the de la du van von der den del da di al bin ibn & - ' .".split())
+_NAME_CONNECTORS = frozenset(
+    "of the de la du van von der den del da di al bin ibn & - ' s .".split()
+)
 """Words and signs that may stand between two parts of a name."""
 _NAME_TAGS = ("NNP", "NNPS")
 
 
+class AnswerParts(NamedTuple):
+    """The replaceable parts of an answer, each in the order of the text; none overlap."""
+
+    new_entities: Sequence[Slot]
+    """Entities that are only in the answer."""
+    new_dates: Sequence[Slot]
+    new_nouns: Sequence[Slot]
+    """Nouns and numbers that are only in the answer."""
+    new_verbs: Sequence[Slot]
+    """Verbs and adjectives that are only in the answer."""
+    repeated_entities: Sequence[Slot]
+    """Entities that are in the question as well."""
+    repeated_dates: Sequence[Slot]
+    repeated_nouns: Sequence[Slot]
+    """Nouns and numbers that are in the question as well."""
+    others: Sequence[Slot]
+    """Other words with a subject of their own."""
+    functional: Sequence[Slot]
+    """Words that hold the sentence together."""
+
+
+def sort_parts(question: str, answer: str, linked: Sequence[Entity] = ()) -> AnswerParts:
+    """Return the parts of an answer; arguments as of :func:`find_slots`."""
+    tokens = tag_words(answer)
+    # Overlaps are resolved in this order: dates, linked entities, names, numbers, words.
+    dates = find_dates(answer)
+    linked_slots = [
+        slot
+        for slot in _drop_overlapping(_build_linked_slots(linked, answer, tokens), dates)
+        # Linkers also link plain numbers, whose neighbours are better drawn than looked up.
+        if not _is_number(slot.text)
+    ]
+    names = _drop_overlapping(_find_names(answer, tokens), [*dates, *linked_slots])
+    entities = sorted([*linked_slots, *names], key=lambda slot: slot.start)
+    numbers = _drop_overlapping(find_numbers(answer), [*dates, *entities])
+    words = [
+        _build_word_slot(token) for token in tokens if token.is_word and not token.is_functional
+    ]
+    words = _drop_overlapping(words, [*dates, *entities, *numbers])
+    nouns = sorted(
+        [*numbers, *(slot for slot in words if slot.tag.startswith("NN"))],
+        key=lambda slot: slot.start,
+    )
+    # What the question already says tells least: an answer with it replaced is easily seen through.
+    shared = frozenset(split_words(question))
+
+    def divide(slots: Sequence[Slot]) -> tuple[list[Slot], list[Slot]]:
+        """Return the slots that are only in the answer, and those that the question has, too."""
+        new: list[Slot] = []
+        repeated: list[Slot] = []
+        for slot in slots:
+            (repeated if shared.issuperset(split_words(slot.text)) else new).append(slot)
+        return new, repeated
+
+    (new_entities, repeated_entities), (new_dates, repeated_dates) = divide(entities), divide(dates)
+    new_nouns, repeated_nouns = divide(nouns)
+    new_verbs, _ = divide([slot for slot in words if slot.tag[:2] in ("VB", "JJ")])
+    used = [*entities, *dates, *nouns, *new_verbs]
+    functional = [
+        _build_word_slot(token) for token in tokens if token.is_word and token.is_functional
+    ]
+    return AnswerParts(
+        new_entities,
+        new_dates,
+        new_nouns,
+        new_verbs,
+        repeated_entities,
+        repeated_dates,
+        repeated_nouns,
+        _drop_overlapping(words, used),
+        _drop_overlapping(functional, used),
+    )
+
+
 def find_slots(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[list[Slot]]:
     """Return the slots of an answer in groups, those that tell most first.
+
+    The first group is the part that answers the question. It may have a longer slot before one
+    that is part of it (``Atlanta, Georgia``, ``Atlanta``); no other slots overlap.
 
     Args:
         question: the question, whose words tell little in the answer.
@@ -49,60 +133,136 @@ def find_slots(question: str, answer: str, linked: Sequence[Entity] = ()) -> lis
             capital letters, but never dates and numbers. An entity without types gets those
             that the question asks for.
     """
-    tokens = tag_words(answer)
-    # Overlaps are resolved in this order: dates, linked entities, names, numbers, words.
-    date_spans = find_dates(answer)
-    likely = find_likely_types(question)
-    linked_slots = [
-        replace(slot, types=slot.types or likely)
-        for slot in _drop_overlapping(_build_linked_slots(linked, answer, tokens), date_spans)
-        # Linkers also link plain numbers, whose neighbours are better drawn than looked up.
-        if not _is_number(slot.text)
-    ]
-    names = _drop_overlapping(_find_names(answer, tokens), [*date_spans, *linked_slots])
-    name_slots = [replace(slot, types=likely) for slot in names]
-    entities = sorted([*date_spans, *linked_slots, *name_slots], key=lambda slot: slot.start)
-    numbers = _drop_overlapping(find_numbers(answer), entities)
-    words = [
-        _build_word_slot(token) for token in tokens if token.is_word and not token.is_functional
-    ]
-    words = _drop_overlapping(words, [*entities, *numbers])
-    nouns = sorted(
-        [*numbers, *(slot for slot in words if slot.tag.startswith("NN"))],
-        key=lambda slot: slot.start,
-    )
-    verbs_and_adjectives = [slot for slot in words if slot.tag[:2] in ("VB", "JJ")]
-    # What the question already says tells least: an answer with it replaced is easily seen through.
-    shared = frozenset(split_words(question))
+    parts = sort_parts(question, answer, linked)
+    likely, wanted = find_likely_types(question), find_expected_kind(question)
+    asked = _find_asked_part(question, answer, parts)
 
-    def is_asked(candidate: Slot) -> bool:
-        return shared.issuperset(split_words(candidate.text))
+    # The noun before a name tells more than the question: "the band the Rolling Stones".
+    before = split_words(answer[: asked[0].start])[-1:] if asked else ()
+    types = (*(noun.capitalize() for noun in before), *likely)
 
-    wanted = find_expected_kind(question)
+    def select(level: int, slots: Sequence[Slot]) -> list[Slot]:
+        remaining = [slot for slot in slots if slot not in asked]
+        return [replace(slot, level=level) for slot in remaining]
 
-    def select_new(slots: Sequence[Slot]) -> list[Slot]:
-        """Return the slots that are not in the question, those of the kind that it asks for
-        first."""
-        new = (slot for slot in slots if not is_asked(slot))
-        return sorted(new, key=lambda slot: slot.kind != wanted)
-
+    new_nouns = list(parts.new_nouns)
+    if wanted == "entity":  # a number answers neither who nor where
+        new_nouns.sort(key=lambda slot: slot.kind == "number")
+    # Dates stand with the entities only where the question asks for one, or does not tell.
+    tells_kind = bool(find_question_word(question)) and wanted != "date"
+    top_dates = [] if tells_kind else parts.new_dates
+    low_dates = [*(parts.new_dates if tells_kind else ()), *parts.repeated_dates]
+    is_adjective = bool(asked) and asked[0].tag == "JJ"
+    is_word = bool(asked) and asked[0].kind == "word"
+    level = 3 if is_adjective else 1 + is_word
     groups = [
-        _set_level(1, select_new(entities)),
-        _set_level(2, select_new(nouns)),
-        _set_level(3, [slot for slot in verbs_and_adjectives if not is_asked(slot)]),
-        _set_level(3, [slot for slot in entities if is_asked(slot)]),
-        _set_level(3, [slot for slot in nouns if is_asked(slot)]),
-    ]
-    # Whatever has no level yet; words that hold the sentence together come last.
-    slots_so_far = [slot for group in groups for slot in group]
-    functional = [
-        _build_word_slot(token) for token in tokens if token.is_word and token.is_functional
-    ]
-    groups += [
-        _set_level(4, _drop_overlapping(words, slots_so_far)),
-        _set_level(4, _drop_overlapping(functional, slots_so_far)),
+        *([replace(slot, level=level, types=slot.types or types)] for slot in asked),
+        select(1, sorted([*parts.new_entities, *top_dates], key=lambda slot: slot.start)),
+        select(2, new_nouns),
+        select(3, parts.new_verbs),
+        select(3, parts.repeated_entities),
+        select(3, parts.repeated_nouns),
+        select(3, low_dates),
+        select(4, parts.others),
+        select(4, parts.functional),
     ]
     return [group for group in groups if group]
+
+
+def _find_asked_part(question: str, answer: str, parts: AnswerParts) -> list[Slot]:
+    """Return the slot that answers the question, perhaps after a longer one that contains it.
+
+    Empty if the answer has nothing but words of the question, or only its verbs differ.
+    """
+    wanted = find_expected_kind(question)
+    if wanted == "date" and parts.new_dates:
+        return [parts.new_dates[0]]
+    numbers = [slot for slot in parts.new_nouns if slot.kind == "number"]
+    # Also "in season 3" where the question asks when.
+    if wanted in ("number", "date") and numbers:
+        return [numbers[0]]
+    asked_nouns = find_noun_asked_for(question)
+    if wanted is not None or asked_nouns:
+        return _find_asked_words(question, answer, parts)
+    return []
+
+
+def _find_asked_words(question: str, answer: str, parts: AnswerParts) -> list[Slot]:
+    """Return the entity, noun or adjective that answers a question, as :func:`_find_asked_part`."""
+    wanted, asked_nouns = find_expected_kind(question), find_noun_asked_for(question)
+    nouns = [slot for slot in parts.new_nouns if slot.kind == "word"]
+    # A name of which the question has a part is mostly its subject, spelt or written otherwise.
+    shared = frozenset(split_words(question)).difference(asked_nouns)
+    fresh = [slot for slot in parts.new_entities if shared.isdisjoint(split_words(slot.text))]
+    if nouns:  # "a Russian poet" says more of a poet
+        fresh = [slot for slot in fresh if not _modifies_noun(answer, slot, asked_nouns)]
+    entities = fresh or ([] if nouns and wanted != "entity" else parts.new_entities)
+    if entities:
+        slot = min(entities, key=lambda slot: _rank_entity(question, answer, slot))
+        # A city with its state or country is replaced as a whole.
+        others = [*parts.new_entities, *parts.repeated_entities]
+        after_comma = slot.end + 2 if answer.startswith(", ", slot.end) else None
+        region = next((other for other in others if other.start == after_comma), None)
+        is_list = region and answer[region.end :].startswith((", ", " and "))
+        if region and asks_for_place(question) and not is_list:
+            text = answer[slot.start : region.end]
+            return [replace(slot, text=text, end=region.end), slot]
+        return [slot]
+    if nouns:
+        return _join_noun(answer, parts, nouns[0])
+    # "a musical genre": the noun is the question's, so the adjective answers it.
+    adjectives = [slot for slot in parts.new_verbs if slot.tag == "JJ"]
+    return adjectives[:1] if asked_nouns else []
+
+
+def _modifies_noun(answer: str, slot: Slot, nouns: Sequence[str]) -> bool:
+    """Whether a name stands before a common noun that it describes, other than what is asked
+    for."""
+    # Two words suffice; in a long answer each name would otherwise be followed by all of it.
+    following = tag_words(answer[slot.end : slot.end + _CHARACTERS_AROUND])[:2]
+    next_word = next(iter(following), None)
+    if next_word is None or not next_word.text.islower() or next_word.text in nouns:
+        return False
+    # "Bergen-Belsen concentration camp" is what is asked for.
+    if any(token.text in nouns for token in following):
+        return False
+    return next_word.tag.startswith(("NN", "JJ")) and not next_word.is_functional
+
+
+_CHARACTERS_AROUND = 60
+_PLACE_PREPOSITIONS = ("in", "at", "on", "from", "to", "near")
+
+
+def _rank_entity(question: str, answer: str, slot: Slot) -> tuple[bool, bool, int]:
+    """Return the rank of an entity by how clearly it answers the question, the least first.
+
+    Beside the noun that the question asks for (``the city of Rome``, ``Torres Strait``), then with
+    or without a preposition of place, as a place or a person has one, then the first one.
+    """
+    nouns, is_place = find_noun_asked_for(question), asks_for_place(question)
+    before = split_words(answer[max(0, slot.start - _CHARACTERS_AROUND) : slot.start])[-2:]
+    after = split_words(answer[slot.end : slot.end + _CHARACTERS_AROUND])[:2]
+    beside = {*before, *after, *split_words(slot.text)}
+    after_preposition = bool(before) and before[-1] in _PLACE_PREPOSITIONS
+    return (nouns[-1] not in beside if nouns else True, after_preposition != is_place, slot.start)
+
+
+def _join_noun(answer: str, parts: AnswerParts, first: Slot) -> list[Slot]:
+    """Return a noun with the words that belong to it, and the noun alone.
+
+    The nouns and adjectives without anything between are one (``heart attack``); the last is its
+    head.
+    """
+    run = [first]
+    for slot in parts.new_nouns:
+        if slot.kind == "word" and answer[run[-1].end : slot.start] == " ":
+            run.append(slot)
+    for slot in reversed(parts.new_verbs):
+        if slot.tag == "JJ" and answer[slot.end : run[0].start] == " ":
+            run.insert(0, slot)
+    head = run[-1]
+    starts = [slot.start for slot in run]
+    return [replace(head, text=answer[start : head.end], start=start) for start in starts]
 
 
 def split_entity(slot: Slot) -> list[Slot]:
@@ -182,11 +342,6 @@ def build_type_sets(types: Sequence[str]) -> list[tuple[str, ...]]:
     sizes = range(len(types), 0, -1)
     sets = (subset for size in sizes for subset in combinations(types, size))
     return list(islice(sets, MAX_TYPE_SETS))
-
-
-def _set_level(level: int, slots: Sequence[Slot]) -> list[Slot]:
-    """Return the slots with another level."""
-    return [replace(slot, level=level) for slot in slots]
 
 
 def _drop_overlapping(slots: Iterable[Slot], occupied: Iterable[Slot]) -> list[Slot]:

@@ -15,6 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from trustassay.text.quantities import read_values, read_values_of_words
+
 Kind = Literal["entity", "date", "number", "word"]
 
 
@@ -58,6 +60,8 @@ class Slot:
 _ARTICLES = frozenset(("a", "an", "the"))
 MAX_CACHED_CHARS = 200
 """Characters up to which the normalisation of a text is cached; longer texts rarely recur."""
+MAX_NUMBER_CHARS = 60
+"""Characters up to which a text is read as a number in words."""
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -116,9 +120,11 @@ def contains_words(text: str, part: str) -> bool:
 def is_same_answer(text: str, answer: str, aliases: Sequence[str] = ()) -> bool:
     """Whether ``text`` is the answer, or is right if an alias is.
 
-    It is the answer if one contains the other by whole words. It is right if it equals an alias, is
-    part of one, or contains one that the answer does not contain.
+    It is the answer if one contains the other by whole words, or both are the same number. It is
+    right if it equals an alias, is part of one, or contains one that the answer does not contain.
     """
+    if any(is_same_number(text, other) for other in (answer, *aliases)):
+        return True
     candidate, of_answer = normalise(text), normalise(answer)
     if (
         candidate == of_answer
@@ -135,9 +141,30 @@ def is_same_answer(text: str, answer: str, aliases: Sequence[str] = ()) -> bool:
     return False
 
 
+def is_same_number(text: str, other: str) -> bool:
+    """Whether two texts are one number, in digits or in words: ``12``, ``twelve``, ``a dozen``."""
+    if len(text) > MAX_NUMBER_CHARS or len(other) > MAX_NUMBER_CHARS:
+        return False
+    value = _read_number(text)
+    return value is not None and value == _read_number(other)
+
+
+@lru_cache(maxsize=8192)
+def _read_number(text: str) -> float | None:
+    """Return the number that a text is, ``None`` if it is anything else or more than one number."""
+    folded = re.sub(r"^(?:an?|the)\s+", "", text.strip().rstrip(".").lower())
+    values = read_values(folded)
+    if len(values) == 1 and values[0].kind == "number":
+        is_whole_text = values[0].start == 0 and values[0].end == len(folded)
+        return values[0].numbers[0] if is_whole_text else None
+    return next(read_values_of_words(folded), None) if folded.isalpha() else None
+
+
 # Numbers with separators and endings ("1,000", "12:30", "21st", "1990s"), words with inner signs
 # ("O'Neill", "AT&T"), and single signs.
-_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th|s)?\b|[^\W_]+(?:['’.&][^\W_]+)*|[^\w\s]|_")
+_TOKEN = re.compile(
+    r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th|s)?\b|[^\W_]+(?:['’.&](?!s\b)[^\W_]+)*|[^\w\s]|_"
+)
 
 FUNCTION_TAGS = frozenset("CC DT EX IN LS MD PDT POS PRP PRP$ RP SYM TO UH WDT WP WP$ WRB".split())
 FUNCTION_WORDS = frozenset(
@@ -214,11 +241,27 @@ def _load_tagger() -> tuple[Any, Any]:
 _QUESTION_WORD = re.compile(
     r"\b(who|whom|whose|when|where|why|how (?:many|much|long|old|often|far|tall)|how|which|what)\b"
 )
-_PERSON_NOUNS = (
-    "person author writer actor actress singer president king queen man woman player director"
-).split()
-_PLACE_TYPES = ("city", "town", "country", "state", "county", "province")
-_PLACE_NOUNS = "city town country state county province region continent island".split()
+_PERSON_NOUNS = frozenset(
+    "person author writer poet novelist playwright screenwriter journalist actor actress singer "
+    "musician composer artist painter director producer comedian president leader king queen "
+    "emperor monarch ruler prince princess man woman boy girl player driver jockey athlete golfer "
+    "boxer winner coach manager scientist inventor physicist philosopher explorer politician "
+    "figure senator governor judge officer general character husband wife father mother son "
+    "daughter brother sister founder owner designer architect host presenter captain".split()
+)
+_FEMALE_NOUNS = frozenset(
+    "actress woman girl wife mother daughter sister aunt girlfriend heroine female".split()
+)
+_PLACE_NOUNS = frozenset(
+    "place location area region land territory city town village capital country nation state "
+    "county province continent island district suburb hometown birthplace".split()
+)
+_VAGUE_PLACE_NOUNS = ("place", "location", "area", "region", "land", "territory", "district")
+_DATE_NOUNS = frozenset("year years date day decade century time".split())
+_NUMBER_NOUNS = frozenset(
+    "number population percentage percent age height length distance amount price temperature "
+    "score size weight speed".split()
+)
 
 
 def find_question_word(question: str) -> str:
@@ -228,42 +271,104 @@ def find_question_word(question: str) -> str:
     For ``which`` and ``what`` it includes the next word (``what year``), which tells the kind.
     """
     text = question.lower()
-    if not (match := _QUESTION_WORD.search(text)):
+    matches = list(_QUESTION_WORD.finditer(text))
+    if not matches:
         return ""
+    # "An actor who played what": within a question, "who" mostly begins a relative clause.
+    starts = [match for match in matches[:1] if len(text[: match.start()].split()) < 2]
+    choices = [match for match in matches if match[1].startswith(("what", "which", "how "))]
+    match = next(iter([*starts, *choices]), matches[-1])
     next_word = re.match(r"\s+([a-z]+)", text[match.end() :])
     if match[1] in ("which", "what") and next_word:
         return f"what {next_word[1]}"
     return "who" if match[1] in ("whom", "whose") else match[1]
 
 
+_ASKS_FOR_NOUN = re.compile(
+    r"\b(?:which|what)(?:'s)?\s+(?:(?:is|was|are|were|'s)\s+(?:the|a|an|his|her|its|their)?\s*)?"
+    r"(?:(?:name|names|kind|kinds|type|types|sort)\s+(?:of|for)\s+(?:the|a|an)?\s*)?",
+    re.IGNORECASE,
+)
+_NOUN_PHRASE_TAGS = ("NN", "JJ", "VBG", "VBN", "CD", "POS")
+_MAX_NOUN_PHRASE_WORDS = 6
+
+
+@lru_cache(maxsize=8192)
+def find_noun_asked_for(question: str) -> tuple[str, ...]:
+    """Return the noun by which ``which`` or ``what`` asks, in small letters and in the singular.
+
+    ``which South American city`` asks for a ``city``, ``what is the name of the strait`` for a
+    ``strait``. A noun before it gives a more specific one, which comes first:
+    ``("concentration camp", "camp")``. Empty if the question does not ask so.
+    """
+    if not (match := _ASKS_FOR_NOUN.search(question)):
+        return ()
+    # The question as a whole is tagged, since tags depend on the words around.
+    phrase: list[TaggedToken] = []
+    for token in tag_words(question):
+        if token.start < match.end():
+            continue
+        belongs = token.tag.startswith(_NOUN_PHRASE_TAGS) and not token.is_functional
+        belongs = belongs or token.text == "US"  # which the tagger takes for a pronoun
+        if not belongs or len(phrase) == _MAX_NOUN_PHRASE_WORDS:
+            break
+        phrase.append(token)
+    while phrase and not phrase[-1].tag.startswith("NN"):
+        phrase.pop()
+    if not phrase:
+        return ()
+    head = _find_singular(phrase[-1].text.lower())
+    compound = f"{phrase[-2].text.lower()} {head}" if len(phrase) > 1 else head
+    return tuple(dict.fromkeys((compound, head)))
+
+
+def _find_singular(noun: str) -> str:
+    """Return the singular of a noun, by its ending."""
+    if noun.endswith("ies") and len(noun) > 4:
+        return f"{noun[:-3]}y"
+    is_plural = noun.endswith("s") and not noun.endswith(("ss", "us", "is", "ics", "series"))
+    if is_plural and noun.endswith(("ches", "shes", "sses", "xes")):
+        return noun[:-2]
+    return noun[:-1] if is_plural else noun
+
+
 def find_expected_kind(question: str) -> Kind | None:
     """Return the kind of words that answer a question, if its question word tells it."""
     word = find_question_word(question)
-    if word in ("when", "what year", "what date", "what day", "what decade", "what century"):
+    head = next(iter(find_noun_asked_for(question)[-1:]), "")
+    if word == "when" or (word.startswith("what") and head in _DATE_NOUNS):
         return "date"
-    if word in ("how many", "how much", "how long", "how old", "how often", "how far", "how tall"):
+    if word.startswith("how ") or (word.startswith("what") and head in _NUMBER_NOUNS):
         return "number"
     return "entity" if word in ("who", "where") else None
 
 
 def find_likely_types(question: str) -> tuple[str, ...]:
-    """Return the type of the names that a question asks for.
+    """Return the types of what a question asks for, the most specific one first.
 
-    ``Person``, ``Place``, or ``Country``, ``State`` or ``City``; none if the question does not
-    tell.
+    ``Person`` (and ``Woman``), ``Place``, or the noun after ``which`` or ``what``, as ``City`` or
+    ``Concentration camp``; none if the question does not tell.
     """
-    word = find_question_word(question)
-    if word == "who" or word in (f"what {noun}" for noun in _PERSON_NOUNS):
-        return ("Person",)
+    word, nouns = find_question_word(question), find_noun_asked_for(question)
+    is_of_woman = not _FEMALE_NOUNS.isdisjoint(split_words(question))
+    person = ("Person", "Woman") if is_of_woman else ("Person",)
+    if word == "who":
+        return person
     if word == "where":
         return ("Place",)
-    noun_asked_for = word.removeprefix("what ")
-    is_place = noun_asked_for != word and noun_asked_for in _PLACE_NOUNS
-    return (
-        (noun_asked_for.capitalize() if noun_asked_for in _PLACE_TYPES else "Place",)
-        if is_place
-        else ()
-    )
+    if not word.startswith("what") or not nouns:
+        return ()
+    if nouns[-1] in _PERSON_NOUNS:
+        return person
+    if nouns[-1] in _VAGUE_PLACE_NOUNS:
+        return ("Place",)
+    return tuple(noun.capitalize() for noun in nouns)
+
+
+def asks_for_place(question: str) -> bool:
+    """Whether a question asks where something is, or for a place."""
+    nouns = find_noun_asked_for(question)
+    return find_question_word(question) == "where" or bool(nouns and nouns[-1] in _PLACE_NOUNS)
 
 
 MAX_YEARS_APART = 20
@@ -316,6 +421,12 @@ def find_dates(text: str) -> list[Slot]:
             if not any(match.start() < s.end and s.start < match.end() for s in slots):
                 slots.append(Slot(match[0], match.start(), match.end(), "date", 1, "CD"))
     return sorted(slots, key=lambda slot: slot.start)
+
+
+def find_year(date: str) -> int | None:
+    """Return the first year of a date; ``None`` if it has none."""
+    match = re.search(r"(?<![0-9])[12][0-9]{3}(?![0-9])", date)
+    return int(match[0]) if match else None
 
 
 def draw_date_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:

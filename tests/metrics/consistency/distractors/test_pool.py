@@ -68,5 +68,5 @@ def test_what_questions_ask_for() -> None:
     assert find_expected_kind("what is it") is None
     assert find_likely_types("which author wrote it") == ("Person",)
     assert find_likely_types("what country is it") == ("Country",)
-    assert find_likely_types("where is it") == find_likely_types("which island is it") == ("Place",)
+    assert find_likely_types("where is it") == find_likely_types("which place is it") == ("Place",)
     assert find_likely_types("what is it") == ()
