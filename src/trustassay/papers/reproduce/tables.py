@@ -80,6 +80,8 @@ class ReproducedTable:
     """The heading of the rows' names."""
     notes: Sequence[str] = ()
     """Sentences on what the table holds and lacks."""
+    texts: Sequence[str] = ()
+    """The columns that hold sentences, which are wrapped."""
 
     @property
     def has_printed_figures(self) -> bool:
@@ -200,7 +202,10 @@ class Reproduction:
             body = [DocumentRow(name, cells) for name, *cells in rows]
             notes = [Text(note, "note") for note in table.list_notes()]
             sections.append(
-                Section(table.heading, [Table(headings[0], headings[1:], body), *notes])
+                Section(
+                    table.heading,
+                    [Table(headings[0], headings[1:], body, texts=table.texts), *notes],
+                )
             )
         if self.charts:
             sections.append(Section("Figures", self.charts))

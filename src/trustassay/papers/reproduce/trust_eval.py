@@ -306,8 +306,8 @@ def _describe_differences(setup: ReproductionSetup, splitter_note: str) -> list[
     differences = [
         "The page does not say which release printed its figures; profile=paper has the rules of "
         "trust_eval 0.1.6. Its earlier release 0.1.1 ignores calibration for exact match.",
-        "profile=default reads more forms of citations and refusals, and counts an answer without "
-        "statements; `trustassay describe grounding` and docs/methods/grounding.md name each rule.",
+        "profile=default reads more forms of citations and refusals; docs/methods/grounding.md "
+        "names each rule of both.",
         "A gold answer is the whole text. trust_eval's data set builder stores an answer as a "
         "text where its scorer expects a list, and so compares the first letter.",
         "Passages are those of the data; the page retrieves five from Wikipedia for each question.",
