@@ -31,7 +31,7 @@ from trustassay.papers.reproduce.scoring import (
     refuse_options,
     score_samples,
 )
-from trustassay.papers.reproduce.setup import RECORDED, ReproductionSetup
+from trustassay.papers.reproduce.setup import RECORDED, ReproductionSetup, describe_backend
 from trustassay.papers.reproduce.tables import (
     NO_FIGURE,
     ReproducedCell,
@@ -302,7 +302,7 @@ def _describe_data(setup: ReproductionSetup, samples: Sequence[Sample]) -> str:
 
 
 def _describe_differences(setup: ReproductionSetup, splitter_note: str) -> list[str]:
-    entailer = str(setup.backends.get("entailer", "embedded"))
+    entailer = describe_backend(setup.backends.get("entailer", "embedded"))
     differences = [
         "The page does not say which release printed its figures; profile=paper has the rules of "
         "trust_eval 0.1.6. Its earlier release 0.1.1 ignores calibration for exact match.",

@@ -13,7 +13,7 @@ from trustassay.papers.reproduce.harmonicity.answers import (
     RECORDED_PERTURBATIONS,
     GammaAnswers,
     collect_answers,
-    find_embedder,
+    name_embedder,
 )
 from trustassay.papers.reproduce.harmonicity.drawings import (
     build_gamma_map,
@@ -51,7 +51,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         BackendError, UsageError: a model cannot be loaded, or an option is given that is not used.
     """
     refuse_options("harmonicity", setup, "references", "judge", "repeats")
-    embedder = str(find_embedder(setup))
+    embedder = name_embedder(setup)
     bound = find_measured_bound(embedder) or PAPER_BOUND
     data = collect_answers(setup)
     examples, no_legitimate_example = build_examples(data, embedder)

@@ -18,7 +18,7 @@ from trustassay.core.sample import Sample
 from trustassay.input.ratings import Ratings, read_ratings
 from trustassay.input.records import InputError
 from trustassay.metrics.harmonicity import Harmonicity
-from trustassay.metrics.harmonicity.asking import OriginalAnswer, PerturbedAnswer
+from trustassay.metrics.harmonicity.asking import DEFAULT_EMBEDDER, OriginalAnswer, PerturbedAnswer
 from trustassay.papers.experiments.answers import read_records
 from trustassay.papers.reproduce.scoring import (
     MAX_RECORDED_TOKENS,
@@ -30,7 +30,7 @@ from trustassay.papers.reproduce.scoring import (
     open_recorded_model,
     score_samples,
 )
-from trustassay.papers.reproduce.setup import RECORDED, ReproductionSetup
+from trustassay.papers.reproduce.setup import RECORDED, ReproductionSetup, describe_backend
 from trustassay.text.words import amount
 
 Floats = NDArray[np.float64]
@@ -350,4 +350,9 @@ def describe_perturbations(answers: Sequence[GammaAnswer]) -> str:
 
 def find_embedder(setup: ReproductionSetup) -> Any:
     """Return the embedder of the setup, or the default one."""
-    return setup.backends.get("embedder", "embedded")
+    return setup.backends.get("embedder", DEFAULT_EMBEDDER)
+
+
+def name_embedder(setup: ReproductionSetup) -> str:
+    """Return the URI or the name of the embedder."""
+    return describe_backend(find_embedder(setup))

@@ -23,7 +23,12 @@ from trustassay.papers.harmonicity.perturbed import (
     measure_isotropy,
     perturb_samples,
 )
-from trustassay.papers.reproduce.harmonicity.answers import Floats, GammaAnswers, find_embedder
+from trustassay.papers.reproduce.harmonicity.answers import (
+    Floats,
+    GammaAnswers,
+    find_embedder,
+    name_embedder,
+)
 from trustassay.papers.reproduce.harmonicity.published import (
     PAPER_EMBEDDER,
     PRINTED_CONE,
@@ -76,7 +81,7 @@ def embed_questions(samples: Sequence[Sample], setup: ReproductionSetup) -> list
 
 def build_isotropy(samples: Sequence[Sample], setup: ReproductionSetup) -> ReproducedTable:
     """Return footnote 3: how far perturbations move the vectors of questions."""
-    name = str(find_embedder(setup))
+    name = name_embedder(setup)
     is_papers = digest_questions(samples) == TRUTHFULQA_DIGEST and name == PAPER_EMBEDDER
     drawn = list({sample.question: sample for sample in samples}.values())
     if len(drawn) > ISOTROPY_PROMPTS:
