@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from trustassay.calls.client import CallOptions
 from trustassay.core.testing import ScriptedChat, ScriptedEmbedder
@@ -130,6 +129,8 @@ def test_intervals_hold_the_mean_from_forty_answers_on(tmp_path: Path) -> None:
 
 
 def test_agreement_is_that_of_statsmodels(data: Path, tmp_path: Path) -> None:
+    from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+
     all_in_one = [record(name, domain="one") for name in RATINGS]
     for path in data.glob("*.jsonl"):
         path.unlink()
@@ -328,7 +329,8 @@ def test_bad_data_say_what_is_expected(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["references", "judge", "repeats"])
 def test_options_of_other_papers_are_refused(option: str, data: Path, tmp_path: Path) -> None:
     value: Any = {"references": ["a"], "judge": "a", "repeats": 3}[option]
-    with pytest.raises(UsageError, match=f"--{option[:5]}.*harmonicity do not use it"):
+    flag = option.replace("references", "reference")
+    with pytest.raises(UsageError, match=f"--{flag}: .*harmonicity do not use it"):
         reproduce(setup_of(data, tmp_path, **{option: value}))
 
 

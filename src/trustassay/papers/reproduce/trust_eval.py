@@ -39,6 +39,7 @@ from trustassay.papers.reproduce.tables import (
     ReproducedTable,
     Reproduction,
 )
+from trustassay.text.words import amount
 
 SOURCE = (
     "Song et al.: Measuring and Enhancing Trustworthiness of LLMs in RAG through Grounded "
@@ -117,6 +118,8 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     tables, notes = [], [*describe_left_out(left_out)]
     for profile, metric in (("paper", paper_rules), ("default", claims)):
         scored = _score_systems(parts, metric, setup, f"{profile}-{metric.correctness}")
+        # What a model answered in the first run is assessed by the other rules, too.
+        parts = _take_responses(parts, scored)
         notes += [note for note in describe_failures(scored) if note not in notes]
         title = f"the 28 figures, profile={profile}"
         table = _build_table(title, metric, scored, tuple(PRINTED))
@@ -190,10 +193,26 @@ def _score_systems(
         return score_samples(samples, metric, setup, name, setup.backends)[1]
     scored = []
     for number, part in enumerate(parts, 1):
-        backends = {**setup.backends, "model": part.model}
+        backends = dict(setup.backends)
+        if part.model is not None:
+            backends["model"] = part.model
         # Models have folders by number: a name may be no name of a folder.
         scored += score_samples(part.samples, metric, setup, f"{name}-{number}", backends)[1]
     return scored
+
+
+def _take_responses(
+    parts: Sequence[ModelSamples], scored: Sequence[ScoredSample]
+) -> list[ModelSamples]:
+    """Return the samples that have a response, by system; raise InputError if there is none."""
+    answered = [one.sample for one in scored if one.sample.response is not None]
+    if not answered:
+        raise InputError(f"no question has a response; {' '.join(describe_failures(scored))}")
+    by_system = [
+        ModelSamples(part.name, None, [s for s in answered if (s.model or "") == part.name])
+        for part in parts
+    ]
+    return [part for part in by_system if part.samples]
 
 
 def _build_table(
@@ -298,7 +317,7 @@ def _describe_data(setup: ReproductionSetup, samples: Sequence[Sample]) -> str:
             f"{n:,} bundled cited answers: those of Qwen2.5-Coder-1.5B-Instruct are the model's "
             "own words; those of model-a and model-b were written for this project, good and bad."
         )
-    return f"{n:,} answers of {setup.data}."
+    return f"{amount(n, 'answer')} of {setup.data}."
 
 
 def _describe_differences(setup: ReproductionSetup, splitter_note: str) -> list[str]:

@@ -39,6 +39,7 @@ from trustassay.papers.reproduce.harmonicity.searching import (
 from trustassay.papers.reproduce.scoring import RECORDED_MODEL, refuse_options
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
+from trustassay.text.words import amount
 
 SOURCE = "Kersting, Rahman, Vedala, Wang: Harmonic LLMs are Trustworthy (2024)"
 
@@ -101,7 +102,7 @@ def _describe_data(setup: ReproductionSetup, data: GammaAnswers) -> str:
             f"with its answers to {RECORDED_PERTURBATIONS} perturbed prompts, all recorded."
         )
     questions = "the bundled questions" if setup.is_bundled else str(setup.data)
-    return f"{n:,} answers of {models:,} model{'s' * (models > 1)} to {questions}."
+    return f"{amount(n, 'answer')} of {amount(models, 'model')} to {questions}."
 
 
 def _describe_differences(

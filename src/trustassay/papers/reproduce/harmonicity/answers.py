@@ -84,6 +84,11 @@ class RatingsScale:
     """Whether it is 0 or 1 instead of 0 to 5."""
 
     @property
+    def symbol(self) -> str:
+        """The heading of its column."""
+        return "label" if self.is_label else "R"
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """The worst and the best rating."""
         return (0.0, 1.0) if self.is_label else (0.0, MAX_RATING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -84,64 +85,71 @@ def draw_distributions(groups: ScoreGroups) -> Chart:
     return Chart("Figure 2: distribution of gamma", note, [Panels(charts)])
 
 
+@dataclass(frozen=True)
+class MappedPrompt:
+    """A prompt of the Gamma map."""
+
+    answer: GammaAnswer
+    """The first answer to it."""
+    gamma: float
+    """The mean over all models that answered."""
+    place: int
+    """The place of the first answer in the data."""
+
+
+def _collect_prompts(data: GammaAnswers) -> list[MappedPrompt]:
+    """Return the different prompts of the data, in their order."""
+    places: dict[str, list[int]] = {}
+    for place, answer in enumerate(data.answers):
+        places.setdefault(answer.sample.question, []).append(place)
+    return [
+        MappedPrompt(
+            data.answers[group[0]],
+            float(np.mean([data.answers[place].gamma for place in group])),
+            group[0],
+        )
+        for group in places.values()
+    ]
+
+
 def build_gamma_map(
     data: GammaAnswers, vectors: Sequence[Floats], embedder: str
 ) -> tuple[ReproducedTable, Chart] | None:
     """Return the Gamma map with its table; ``None`` for fewer than three prompts.
 
-    A prompt that several models answered is one dot with their mean gamma.
-
     Args:
         vectors: of the question of each answer.
     """
-    questions: dict[str, list[GammaAnswer]] = {}
-    places_of_questions: dict[str, int] = {}
-    for place, answer in enumerate(data.answers):
-        questions.setdefault(answer.sample.question, []).append(answer)
-        places_of_questions.setdefault(answer.sample.question, place)
-    if len(questions) < MIN_PROMPTS:
+    prompts = _collect_prompts(data)
+    if len(prompts) < MIN_PROMPTS:
         return None
-    plane = project_prompts(np.stack([vectors[place] for place in places_of_questions.values()]))
-    gammas = [float(np.mean([a.gamma for a in group])) for group in questions.values()]
-    domains = [group[0].domain for group in questions.values()]
-    texts = list(questions)
-    top = max(gammas) or 1.0
+    plane = project_prompts(np.stack([vectors[prompt.place] for prompt in prompts]))
+    # All gammas may be 0: every dot is then empty.
+    top = max(prompt.gamma for prompt in prompts) or 1.0
     charts, rows = [], []
-    for domain in dict.fromkeys(domains):
-        of_domain = [place for place, name in enumerate(domains) if name == domain]
-        drawing = draw_gamma_map(
-            plane.places[of_domain],
-            [gammas[place] for place in of_domain],
-            [texts[place] for place in of_domain],
-            plane.places,
-            top,
-        )
+    # One map for each domain, all with the same axes and colours.
+    for domain in dict.fromkeys(prompt.answer.domain for prompt in prompts):
+        numbers = [n for n, prompt in enumerate(prompts) if prompt.answer.domain == domain]
+        of_domain, places = [prompts[n] for n in numbers], plane.places[numbers]
+        gammas = [prompt.gamma for prompt in of_domain]
+        texts = [prompt.answer.sample.question for prompt in of_domain]
+        drawing = draw_gamma_map(places, gammas, texts, plane.places, top)
         name = domain or "all prompts"
         charts.append(Chart(name, "", [drawing]))
         points = [
-            {
-                "id": questions[texts[place]][0].sample.id,
-                "x": float(plane.places[place, 0]),
-                "y": float(plane.places[place, 1]),
-                "gamma": gammas[place],
-            }
-            for place in of_domain
+            {"id": prompt.answer.sample.id, "x": x, "y": y, "gamma": prompt.gamma}
+            for prompt, (x, y) in zip(of_domain, places.tolist(), strict=True)
         ]
-        mean = float(np.mean([gammas[place] for place in of_domain]))
+        count = ReproducedCell.of_count(len(of_domain), points=points)
         rows.append(
-            ReproducedRow(
-                name,
-                [
-                    ReproducedCell.of_count(len(of_domain), points=points),
-                    ReproducedCell.of_estimate(mean),
-                ],
-            )
+            ReproducedRow(name, [count, ReproducedCell.of_estimate(float(np.mean(gammas)))])
         )
     across, upwards = (100 * share for share in plane.shares)
     note = (
         f"Each dot is a prompt, placed by the two largest principal components of its vector by "
         f"{embedder} ({across:.0f} % and {upwards:.0f} % of the variance). The fuller the dot, the "
-        f"larger gamma: empty is 0, full {score_text(top)}. Point at a dot to read the prompt."
+        f"larger gamma, a mean over the models: empty is 0, full {score_text(top)}. Point at a dot "
+        "to read the prompt."
     )
     table = ReproducedTable(
         "Outlook",
@@ -150,6 +158,6 @@ def build_gamma_map(
         rows,
         "the paper proposes the map and prints none",
         "Domain",
-        [note, "reproduction.json holds the place and gamma of each prompt."],
+        ["The map is on the page; reproduction.json has the place and gamma of each prompt."],
     )
     return table, Chart("The Gamma map", note, [Panels(charts)])

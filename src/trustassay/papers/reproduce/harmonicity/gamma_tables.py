@@ -130,8 +130,8 @@ def build_examples(data: GammaAnswers, embedder: str) -> tuple[list[ReproducedTa
         "" if all(row.cells[0].paper for row in rows) else NO_EXAMPLES,
         "Prompt",
         [
-            f"N = {describe_perturbations(data.answers)} perturbed prompts for each gamma; the "
-            f"paper has 10. Embedder: {embedder}."
+            f"N = {describe_perturbations(data.answers)} perturbed prompts for each gamma "
+            f"(10 in the paper). Embedder: {embedder}."
         ],
     )
     return [overview, *tables], missing
@@ -155,14 +155,15 @@ def _choose_examples(data: GammaAnswers) -> tuple[list[tuple[str, GammaAnswer]],
     largest_first = remaining[::-1]
     wrong = [a for a in largest_first if scale and scale.is_wrong(a.rating)]
     # Table 3 of the paper has wrong answers; without ratings it is the largest gamma alone.
-    what = "the largest gamma, rated wrong" if wrong else "the largest gamma"
+    what = "the largest gamma rated wrong" if wrong else "the largest gamma"
     choose(f"Table 3, {what}", wrong or largest_first)
     right = [a for a in remaining[::-1] if scale and scale.is_right(a.rating)]
     has_legitimate = choose("Table 4, the largest gamma rated right", right)
     if len(data.answers) <= MAX_LISTED_PROMPTS:
         chosen += [("As Tables 1 to 4", answer) for answer in remaining]
-    missing = "" if has_legitimate else f"no answer is rated right: {NO_RATINGS}"
-    return chosen, missing
+    if has_legitimate:
+        return chosen, ""
+    return chosen, NO_RATINGS if scale is None else "no further answer is rated right"
 
 
 def _shorten_prompt(answer: GammaAnswer) -> str:
@@ -187,7 +188,7 @@ def _build_answers_table(
         rows.append(ReproducedRow(f"P{place}: {change}", [ReproducedCell(one.answer, values)]))
     rating = ""
     if scale and answer.rating is not None:
-        rating = f", {scale.name} {answer.rating:g}"
+        rating = f", {scale.symbol} {answer.rating:g}"
     note = f"gamma {answer.gamma:.3f}, {answer.assessment.parts['angle_degrees']:.1f}°{rating}."
     return ReproducedTable(
         "", name, ["Output"], rows, first=f"Query of {answer.model}", notes=[note], texts=["Output"]
@@ -203,7 +204,7 @@ def build_means(data: GammaAnswers, bound: float, embedder: str) -> list[Reprodu
     if bound != PAPER_BOUND:
         columns[5:5] = [f"⟨R | γ<{bound:g}⟩", f"γ<{bound:g}, %"]
     table_numbers = {_fold(domain): table for domain, (table, _) in PRINTED_MEANS.items()}
-    tables = []
+    tables: list[ReproducedTable] = []
     for domain, answers in data.by_domain().items():
         by_model: dict[str, list[GammaAnswer]] = {}
         for answer in answers:
@@ -222,7 +223,8 @@ def build_means(data: GammaAnswers, bound: float, embedder: str) -> list[Reprodu
                 rows,
                 NO_MEANS,
                 "Model",
-                _note_means(data, bound, embedder),
+                # The same for all domains: once is enough.
+                [] if tables else _note_means(data, bound, embedder),
             )
         )
     return tables
@@ -305,21 +307,7 @@ def build_claims(data: GammaAnswers) -> ReproducedTable:
         means = np.array([row.means for row in printed_rows])
         rows.append(_build_claims_row(f"{domain}, from the paper's {table}", means[:, [0, 2, 3]]))
     for domain, answers in data.by_domain().items():
-        by_model: dict[str, list[GammaAnswer]] = {}
-        for answer in answers:
-            if answer.rating is not None:
-                by_model.setdefault(answer.model, []).append(answer)
-        here = [
-            (
-                np.mean([a.gamma for a in group]),
-                np.mean([a.rating for a in group if a.rating is not None]),
-                np.mean([a.rating for a in low if a.rating is not None]),
-            )
-            for group in by_model.values()
-            if (low := [a for a in group if a.gamma < PAPER_BOUND])
-        ]
-        name = f"{domain or 'all answers'}, here"
-        rows.append(_build_claims_row(name, np.array(here, dtype=float).reshape(len(here), 3)))
+        rows.append(_build_claims_row(f"{domain or 'all answers'}, here", _average_models(answers)))
     return ReproducedTable(
         "Section 4",
         "is R higher at low gamma, and does gamma rank models?",
@@ -334,18 +322,35 @@ def build_claims(data: GammaAnswers) -> ReproducedTable:
     )
 
 
+def _average_models(answers: Sequence[GammaAnswer]) -> Floats:
+    """Return mean gamma, mean R, and mean R at low gamma of each rated model, shape (models, 3).
+
+    The last is NaN for a model without answers of low gamma.
+    """
+    by_model: dict[str, list[tuple[float, float]]] = {}
+    for answer in answers:
+        if answer.rating is not None:
+            by_model.setdefault(answer.model, []).append((answer.gamma, answer.rating))
+    means = []
+    for pairs in by_model.values():
+        low = [rating for gamma, rating in pairs if gamma < PAPER_BOUND]
+        means.append([*np.mean(pairs, axis=0), np.mean(low) if low else np.nan])
+    return np.array(means, dtype=np.float64).reshape(len(means), 3)
+
+
 def _build_claims_row(name: str, means: Floats) -> ReproducedRow:
-    """Return a row from mean gamma, mean R and mean R at low gamma, shape (models, 3)."""
-    n = len(means)
-    higher = int((means[:, 2] > means[:, 1]).sum())
+    """Return a row from means as of :func:`_average_models`."""
+    n, has_low = len(means), ~np.isnan(means[:, 2])
+    # A comparison with NaN is false, so that models without low gamma are not counted.
+    higher, compared = int((means[:, 2] > means[:, 1]).sum()), int(has_low.sum())
     rho = value_of(weighted_spearman, means[:, 0], means[:, 1]) if n > 2 else None
-    share = ReproducedCell(f"{higher} of {n}" if n else NO_FIGURE, {"value": higher, "n": n})
+    share = f"{higher} of {compared}" if compared else NO_FIGURE
     reason = None if rho is not None else "it needs three models with ratings"
     return ReproducedRow(
         name,
         [
             ReproducedCell.of_count(n),
-            share,
+            ReproducedCell(share, {"value": higher, "n": compared}),
             ReproducedCell.of_estimate(rho, digits=2, n=n, reason=reason),
         ],
     )
@@ -454,7 +459,7 @@ def build_extremes(data: GammaAnswers) -> tuple[list[ReproducedTable], Mapping[s
             )
             for answer in sorted(wrong, key=key)[:MAX_LISTED_ANSWERS]
         ]
-        columns = ["Response", "γ", scale.name, "Model"]
+        columns = ["Response", "γ", scale.symbol, "Model"]
         note = f"{len(rows)} of {len(wrong):,} answers that are rated wrong."
         return ReproducedTable(
             name, title, columns, rows, "", "Prompt", [note], ["Response", "Model"]

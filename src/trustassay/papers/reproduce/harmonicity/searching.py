@@ -150,13 +150,16 @@ def build_ascent(
 ) -> tuple[ReproducedTable | None, str]:
     """Return Tables 11 and 12, or why they are missing.
 
-    The first model is searched from the prompt of the largest gamma; the bundled set has the
+    The first model is searched from its prompt of the largest gamma; the bundled set has the
     recorded search of one prompt.
     """
     model: Any
     if setup.models:
-        model = next(iter(name_models(list(setup.models), "model", many=True).values()))
-        start = max(data.answers, key=lambda answer: answer.gamma).sample.question
+        name, model = next(iter(name_models(list(setup.models), "model", many=True).items()))
+        answers_of_model = [answer for answer in data.answers if answer.model == name]
+        if not answers_of_model:
+            return None, f"no answer of {name} could be scored"
+        start = max(answers_of_model, key=lambda answer: answer.gamma).sample.question
         options, calls = ASCENT, setup.options.calls
     elif setup.is_bundled:
         model, options = open_recorded_model(RECORDED_ASCENT_REPLIES), RECORDED_ASCENT
@@ -176,17 +179,17 @@ def build_ascent(
         result = attack(start, backends, out, options, session)
     except (AssessmentError, BackendError) as error:
         return None, f"the search could not start: {error}"
-    kept = [point for point in result.points if point.kept]
-    name = ", ".join(backends.names().values())
+    path = [point for point in result.points if point.kept]
+    asked = ", ".join(backends.names().values())
     table = ReproducedTable(
         "Tables 11 and 12",
         "stochastic ascent in gamma",
         ["Response", "γ"],
-        [_build_step_row(start, point) for point in kept],
+        [_build_step_row(start, point) for point in path],
         "prompt and model are not the paper's",
         "Prompt",
         [
-            f"Asked: {name}. Each of {options.steps} steps moves to the best of "
+            f"Asked: {asked}. Each of {options.steps} steps moves to the best of "
             f"{options.candidates} prompts that end in random characters up to U+0FFF, also when "
             "it is less (the rule of the authors' program). ascent/ascent.html shows all prompts.",
             f"The largest gamma that was seen is {result.best.gamma:.3f}, at step "
