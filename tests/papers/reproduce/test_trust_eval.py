@@ -76,7 +76,7 @@ def cell(result: Reproduction, title: str, key: str, system: str) -> ReproducedC
 def test_each_system_has_its_own_figures(tmp_path: Path) -> None:
     data = write(tmp_path / "answers.jsonl", RECORDS)
     result = reproduce(setup_of(data, tmp_path))
-    title = "the 28 figures, profile=paper"
+    title = "The 28 figures, profile=paper"
     assert table(result, title).columns == ["all", "good", "bad"]
     assert [row.name for row in table(result, title).rows] == list(PRINTED)
     expected = {
@@ -93,7 +93,7 @@ def test_each_system_has_its_own_figures(tmp_path: Path) -> None:
         cells = [cell(result, title, key, system) for system in ("all", "good", "bad")]
         assert [one.values["value"] for one in cells] == pytest.approx(values), key
     assert cell(result, title, "answered_num", "all").text == "2"
-    exact = "correctness by exact match, profile=paper"
+    exact = "Correctness by exact match, profile=paper"
     assert cell(result, exact, "calib_str_em_f1", "good").values["value"] == pytest.approx(100)
 
 
@@ -156,7 +156,7 @@ def test_without_gold_answers_correctness_is_missing(tmp_path: Path) -> None:
     records = [{k: v for k, v in one.items() if k != "answers"} for one in RECORDS]
     data = write(tmp_path / "answers.jsonl", records)
     result = reproduce(setup_of(data, tmp_path))
-    trust = cell(result, "the 28 figures, profile=paper", "trust_score", "all")
+    trust = cell(result, "The 28 figures, profile=paper", "trust_score", "all")
     assert trust.text == "–"
     assert trust.values["reason"]
     assert "Correctness and trust_score" in result.missing
@@ -167,7 +167,7 @@ def test_a_model_that_is_given_answers_the_questions(tmp_path: Path) -> None:
     data = write(tmp_path / "questions.jsonl", records)
     models = [ScriptedChat("It is red [1].", name="one"), ScriptedChat(REFUSAL, name="two")]
     result = reproduce(setup_of(data, tmp_path, models=models))
-    title = "the 28 figures, profile=paper"
+    title = "The 28 figures, profile=paper"
     assert cell(result, title, "answered_num", "one").text == "2"
     assert cell(result, title, "answered_num", "two").text == "0"
     # Three tables, and each question was asked once.
@@ -193,8 +193,8 @@ def test_bad_data_say_what_is_expected(tmp_path: Path) -> None:
 def test_the_bundled_answers_have_figures_for_three_systems(tmp_path: Path) -> None:
     result = reproduce(ReproductionSetup(tmp_path / "out"))
     result.write(tmp_path / "out")
-    columns = table(result, "the 28 figures, profile=default").columns
+    columns = table(result, "The 28 figures, profile=default").columns
     assert columns == ["all", "Qwen2.5-Coder-1.5B-Instruct", "model-a", "model-b"]
-    assert cell(result, "the 28 figures, profile=paper", "num_samples", "all").text == "92"
+    assert cell(result, "The 28 figures, profile=paper", "num_samples", "all").text == "92"
     page = (tmp_path / "out/reproduction.html").read_text()
     assert "recomputed from its counts" in page

@@ -41,10 +41,7 @@ from trustassay.papers.reproduce.tables import (
 )
 from trustassay.text.words import amount
 
-SOURCE = (
-    "Song et al.: Measuring and Enhancing Trustworthiness of LLMs in RAG through Grounded "
-    "Attributions and Learning to Refuse (ICLR 2025), and the page of its LlamaIndex integration"
-)
+SOURCE = "Song et al.: Trust-Eval (ICLR 2025), the page of its LlamaIndex integration"
 PRINTED: Mapping[str, float] = {
     "num_samples": 6,
     "answered_ratio": 50.0,
@@ -121,15 +118,22 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         # What a model answered in the first run is assessed by the other rules, too.
         parts = _take_responses(parts, scored)
         notes += [note for note in describe_failures(scored) if note not in notes]
-        title = f"the 28 figures, profile={profile}"
+        title = f"The 28 figures, profile={profile}"
         table = _build_table(title, metric, scored, tuple(PRINTED))
         tables.append(replace(table, notes=[*table.notes, *notes]))
-    missing = {} if has_golds else {"Correctness and trust_score": _explain_no_golds()}
+    missing = {
+        "Lists (QAMPARI)": "not among the page's keys: score --metric grounding:correctness=em5",
+        "The paper's own tables": (
+            "on ASQA, QAMPARI and ELI5 with the models' answers, which --data can hold"
+        ),
+    }
+    if not has_golds:
+        missing["Correctness and trust_score"] = _explain_no_golds()
     # Gold answers that are sentences are hardly ever in a response word for word.
     if inventory.answers and inventory.sentence_answers * 2 <= inventory.answers:
         metric = replace(paper_rules, correctness="em")
         scored = _score_systems(parts, metric, setup, "paper-em")
-        title = "correctness by exact match, profile=paper"
+        title = "Correctness by exact match, profile=paper"
         tables.append(_build_table(title, metric, scored, EXACT_MATCH_KEYS))
     else:
         missing["Correctness by exact match"] = (
@@ -296,7 +300,7 @@ def recompute_example() -> ReproducedTable:
     ]
     return ReproducedTable(
         "",
-        "the page's own example, recomputed from its counts",
+        "The page's own example, recomputed from its counts",
         ["figure"],
         rows,
         first="Key",
@@ -324,7 +328,8 @@ def _describe_differences(setup: ReproductionSetup, splitter_note: str) -> list[
     entailer = describe_backend(setup.backends.get("entailer", "embedded"))
     differences = [
         "The page does not say which release printed its figures; profile=paper has the rules of "
-        "trust_eval 0.1.6. Its earlier release 0.1.1 ignores calibration for exact match.",
+        "trust_eval 0.1.6. The names reject_... are those of 0.1.1, which ignores calibration for "
+        "exact match.",
         "profile=default reads more forms of citations and refusals; docs/methods/grounding.md "
         "names each rule of both.",
         "A gold answer is the whole text. trust_eval's data set builder stores an answer as a "
