@@ -215,7 +215,11 @@ class Reproduction:
         if self.missing:
             lines = [Text(f"{place}: {reason}") for place, reason in self.missing.items()]
             sections.append(Section("Not computed", lines))
-        facts = {name: str(value) for name, value in self.settings.items() if value}
+        facts = {
+            name: ", ".join(value) if isinstance(value, list) else str(value)
+            for name, value in self.settings.items()
+            if value
+        }
         return PageDocument(
             f"papers reproduce {self.paper}", self.source, facts, self.data, [], sections
         )

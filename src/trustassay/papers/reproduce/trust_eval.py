@@ -226,18 +226,16 @@ def _build_table(
     by_system: dict[str, list[ScoredSample]] = {}
     for one in scored:
         by_system.setdefault(one.sample.model or "no model named", []).append(one)
-    if len(by_system) > 1:
-        by_system = {ALL_SYSTEMS: list(scored), **by_system}
-    summaries = {
-        name: metric.summarise([one.assessment for one in group])
-        for name, group in by_system.items()
-    }
+    # A list of pairs, since a system may be called "all".
+    columns = list(by_system.items())
+    if len(columns) > 1:
+        columns.insert(0, (ALL_SYSTEMS, list(scored)))
+    summaries = [metric.summarise([one.assessment for one in group]) for _, group in columns]
     rows = [
-        ReproducedRow(key, [_build_cell(key, summary) for summary in summaries.values()])
-        for key in keys
+        ReproducedRow(key, [_build_cell(key, summary) for summary in summaries]) for key in keys
     ]
     notes = [f"In percent; lengths in words. Rules: profile={metric.profile}."]
-    return ReproducedTable("", title, list(by_system), rows, NO_EXAMPLE, "Key", notes)
+    return ReproducedTable("", title, [name for name, _ in columns], rows, NO_EXAMPLE, "Key", notes)
 
 
 def _build_cell(key: str, summary: Summary) -> ReproducedCell:

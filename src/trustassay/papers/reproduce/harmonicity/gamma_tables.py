@@ -54,6 +54,8 @@ MAX_LISTED_PROMPTS = 10
 MAX_LISTED_ANSWERS = 5
 """Wrong answers that Tables 7 and 13 list."""
 MAX_PROMPT_CHARACTERS = 100
+MAX_OUTPUT_CHARACTERS = 400
+"""Characters of an answer in a table; the JSON has all of it."""
 UNCHANGED = 1e-6
 """Gamma up to here is 0: all answers have the same vector, apart from rounding."""
 
@@ -177,7 +179,8 @@ def _build_answers_table(
     original = answer.sample.response or ""
     rows = [
         ReproducedRow(
-            f"Orig: “{_shorten_prompt(answer)}”", [ReproducedCell(original, {"answer": original})]
+            f"Orig: “{_shorten_prompt(answer)}”",
+            [ReproducedCell(cut(original, MAX_OUTPUT_CHARACTERS), {"answer": original})],
         )
     ]
     for place, one in enumerate(answer.answers, 1):
@@ -185,7 +188,8 @@ def _build_answers_table(
         # no change.
         change = f"<Orig> + “{one.change}”" if one.change else "recorded resample"
         values = {"answer": one.answer, "change": one.change}
-        rows.append(ReproducedRow(f"P{place}: {change}", [ReproducedCell(one.answer, values)]))
+        output = ReproducedCell(cut(one.answer, MAX_OUTPUT_CHARACTERS), values)
+        rows.append(ReproducedRow(f"P{place}: {change}", [output]))
     rating = ""
     if scale and answer.rating is not None:
         rating = f", {scale.symbol} {answer.rating:g}"
@@ -446,12 +450,17 @@ def build_extremes(data: GammaAnswers) -> tuple[list[ReproducedTable], Mapping[s
         reason = NO_RATINGS if scale is None else "no answer is rated wrong"
         return [], {"Tables 7 and 13": reason}
 
+    low = sum(answer.gamma < PAPER_BOUND for answer in wrong)
+
     def build(name: str, title: str, key: Callable[[GammaAnswer], float]) -> ReproducedTable:
         rows = [
             ReproducedRow(
                 cut(answer.sample.question, MAX_PROMPT_CHARACTERS),
                 [
-                    ReproducedCell(answer.sample.response or "", {"value": answer.sample.response}),
+                    ReproducedCell(
+                        cut(answer.sample.response or "", MAX_OUTPUT_CHARACTERS),
+                        {"value": answer.sample.response},
+                    ),
                     ReproducedCell(f"{answer.gamma:.3f}", {"value": answer.gamma}),
                     ReproducedCell(f"{answer.rating:g}", {"value": answer.rating}),
                     ReproducedCell(answer.model, {"value": answer.model}),
@@ -460,7 +469,10 @@ def build_extremes(data: GammaAnswers) -> tuple[list[ReproducedTable], Mapping[s
             for answer in sorted(wrong, key=key)[:MAX_LISTED_ANSWERS]
         ]
         columns = ["Response", "γ", scale.symbol, "Model"]
-        note = f"{len(rows)} of {len(wrong):,} answers that are rated wrong."
+        note = (
+            f"{len(rows)} of {len(wrong):,} answers that are rated wrong, of which {low:,} have "
+            "γ < .05."
+        )
         return ReproducedTable(
             name, title, columns, rows, "", "Prompt", [note], ["Response", "Model"]
         )

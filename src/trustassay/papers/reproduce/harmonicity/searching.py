@@ -29,6 +29,7 @@ from trustassay.papers.reproduce.harmonicity.answers import (
     find_embedder,
     name_embedder,
 )
+from trustassay.papers.reproduce.harmonicity.gamma_tables import MAX_OUTPUT_CHARACTERS
 from trustassay.papers.reproduce.harmonicity.published import (
     PAPER_EMBEDDER,
     PRINTED_CONE,
@@ -40,7 +41,7 @@ from trustassay.papers.reproduce.scoring import MAX_RECORDED_TOKENS, open_record
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedCell, ReproducedRow, ReproducedTable
 from trustassay.papers.session import SessionOptions
-from trustassay.report.text import with_error
+from trustassay.report.text import cut, with_error
 from trustassay.runs.needs import name_models
 from trustassay.statistics.resampling import generator
 
@@ -205,7 +206,10 @@ def _build_step_row(start: str, point: AscentPoint) -> ReproducedRow:
     return ReproducedRow(
         f"{point.step}: {prompt}",
         [
-            ReproducedCell(point.answer, {"prompt": point.prompt, "answer": point.answer}),
+            ReproducedCell(
+                cut(point.answer, MAX_OUTPUT_CHARACTERS),
+                {"prompt": point.prompt, "answer": point.answer},
+            ),
             ReproducedCell(
                 "–" if point.gamma is None else f"{point.gamma:.3f}", {"value": point.gamma}
             ),
