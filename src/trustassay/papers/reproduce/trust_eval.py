@@ -112,6 +112,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     has_golds = bool(inventory.claims or inventory.answers)
     claims = Grounding(correctness="cm" if has_golds else "none")
     paper_rules, splitter_note = _apply_paper_rules(claims)
+    differences = _describe_differences(setup, splitter_note)
     tables, notes = [], [*describe_left_out(left_out)]
     for profile, metric in (("paper", paper_rules), ("default", claims)):
         scored = _score_systems(parts, metric, setup, f"{profile}-{metric.correctness}")
@@ -135,6 +136,10 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         scored = _score_systems(parts, metric, setup, "paper-em")
         title = "Correctness by exact match, profile=paper"
         tables.append(_build_table(title, metric, scored, EXACT_MATCH_KEYS))
+        differences.append(
+            "The gold answers are short, and the figures of claims take each as a claim; the "
+            "page's claims are sentences."
+        )
     else:
         missing["Correctness by exact match"] = (
             "the gold answers are sentences or claims; it needs short ones in `answers`"
@@ -145,7 +150,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         SOURCE,
         _describe_data(setup, samples),
         tables,
-        _describe_differences(setup, splitter_note),
+        differences,
         missing,
         setup.describe_settings(),
     )
