@@ -38,6 +38,7 @@ PARSED_ONLY = {
     r"gguf:": "needs a model's file; tests/backends/test_gguf.py makes one",
     r"^trustassay (annotate|serve|view)\b(?!.*--(export|import))|--follow": "waits for others",
     r"^trustassay papers (experiment|dataset mixedqa)\b": "reads published files that are not here",
+    r"^trustassay papers reproduce .*--data": "reads other data; tests/papers/reproduce has some",
     r"^trustassay gate runs/new": "tests/cli/test_gate.py has such runs",
     r"Prompt .*Reply|models\.html|shard|--engine|^trustassay merge": "reads other files",
     r"^trustassay calibrate\b|--calibrator": "reads labelled runs, as tests/cli/test_calibrate.py",

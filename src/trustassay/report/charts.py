@@ -293,6 +293,10 @@ CURVES_SIZE = (300.0, 260.0)
 """Width and height of a drawing of curves."""
 CURVES_ROOM = (38.0, 8.0, 10.0, 36.0)
 """Margins around curves: left, right, top, bottom."""
+PLANE_SIZE = (480.0, 320.0)
+"""Width and height of a drawing of dots in a plane."""
+PLANE_ROOM = (10.0, 10.0, 10.0, 10.0)
+"""Margins around such dots, so that those at the ends are whole."""
 MAX_CURVES = 6
 """Curves in one picture: more colours cannot be told apart."""
 CELL_WIDTH, NAMES_WIDTH = 64.0, 150.0
@@ -422,6 +426,31 @@ class Plot:
         label = f"{self.title}: {self.y} by {self.x} of {names}"
         axes = Axes(0.0, 1.0, marks[0], marks[-1], CURVES_SIZE, CURVES_ROOM)
         return draw_macro("xy", label=label, axes=axes, plot=self)
+
+
+class PlaneDot(NamedTuple):
+    """A dot in a plane."""
+
+    x: float
+    """Its place across."""
+    y: float
+    """Its place upwards."""
+    share: float
+    """How full it is drawn, from 0 to 1."""
+    title: str
+    """What a reader sees who points at it."""
+
+
+def dots_svg(
+    dots: Sequence[PlaneDot], spans: tuple[tuple[float, float], tuple[float, float]], label: str
+) -> Markup:
+    """Draw dots in a plane without numbers on its axes; ``spans`` are the ends of both axes."""
+    # A span of one value gets a width, so that its dots lie in the middle.
+    (low, high), (least, most) = (
+        (start, end) if end > start else (start - 1.0, end + 1.0) for start, end in spans
+    )
+    axes = Axes(low, high, least, most, PLANE_SIZE, PLANE_ROOM)
+    return draw_macro("dots", label=label, axes=axes, dots=dots)
 
 
 class RescueCount(NamedTuple):

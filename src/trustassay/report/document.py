@@ -7,7 +7,7 @@ markup of this package, such as the sign of a legend.
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -61,6 +61,8 @@ class Table:
     """The heading above the table."""
     note: str = ""
     """A note on the table."""
+    texts: Collection[str] = ()
+    """The headings of columns that hold sentences, which are wrapped."""
 
 
 class Bar(NamedTuple):

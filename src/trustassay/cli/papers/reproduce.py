@@ -146,7 +146,7 @@ def show_reproduction(result: Reproduction, folder: Path) -> None:
         headings, rows = table.to_texts()
         say("")
         say(one_line(table.heading))
-        show_table(headings, rows, (), wide=True)
+        show_table(headings, rows, table.texts, wide=True)
         for note in table.list_notes():
             say(one_line(note))
     say("")

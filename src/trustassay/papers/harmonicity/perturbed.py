@@ -112,7 +112,7 @@ def measure_isotropy(
         for original, variants in zip(texts, perturbed, strict=True)
         for text in (original, *variants)
     )
-    vectors = run_anywhere(lambda: _embed_texts(list(all_texts), backends, options))
+    vectors = run_anywhere(lambda: embed_in_batches(list(all_texts), backends, options))
     return [
         isotropy(
             np.stack([vectors[text] for text in texts]),
@@ -123,9 +123,10 @@ def measure_isotropy(
     ]
 
 
-async def _embed_texts(
+async def embed_in_batches(
     texts: Sequence[str], backends: Backends, options: CallOptions
 ) -> dict[str, Vectors]:
+    """Return the vector of each text."""
     vector_of_text: dict[str, Vectors] = {}
     async with open_calls(backends, options) as client:
         models = cast(Models, SampleModels(client))

@@ -77,15 +77,20 @@ class ReproductionSetup:
         """Return the settings that the result shows, without those that are not given."""
         settings = {
             "data": str(self.data) if self.data else "bundled set",
-            "models": list(self.models),
-            "references": list(self.references),
-            "judge": self.judge,
-            **{name: str(uri) for name, uri in self.backends.items()},
+            "models": [describe_backend(model) for model in self.models],
+            "references": [describe_backend(model) for model in self.references],
+            "judge": self.judge and describe_backend(self.judge),
+            **{name: describe_backend(backend) for name, backend in self.backends.items()},
             "repeats": self.repeats,
             "seed": self.seed,
             "limit": self.selection.limit,
         }
         return {name: value for name, value in settings.items() if value not in (None, [])}
+
+
+def describe_backend(choice: Any) -> str:
+    """Return the URI of a backend, or the name of an object."""
+    return choice if isinstance(choice, str) else str(getattr(choice, "name", choice))
 
 
 def load_paper(name: str) -> Callable[[ReproductionSetup], Reproduction]:

@@ -80,6 +80,8 @@ class ReproducedTable:
     """The heading of the rows' names."""
     notes: Sequence[str] = ()
     """Sentences on what the table holds and lacks."""
+    texts: Sequence[str] = ()
+    """The columns that hold sentences, which are wrapped."""
 
     @property
     def has_printed_figures(self) -> bool:
@@ -200,7 +202,10 @@ class Reproduction:
             body = [DocumentRow(name, cells) for name, *cells in rows]
             notes = [Text(note, "note") for note in table.list_notes()]
             sections.append(
-                Section(table.heading, [Table(headings[0], headings[1:], body), *notes])
+                Section(
+                    table.heading,
+                    [Table(headings[0], headings[1:], body, texts=table.texts), *notes],
+                )
             )
         if self.charts:
             sections.append(Section("Figures", self.charts))
@@ -210,7 +215,11 @@ class Reproduction:
         if self.missing:
             lines = [Text(f"{place}: {reason}") for place, reason in self.missing.items()]
             sections.append(Section("Not computed", lines))
-        facts = {name: str(value) for name, value in self.settings.items() if value}
+        facts = {
+            name: ", ".join(value) if isinstance(value, list) else str(value)
+            for name, value in self.settings.items()
+            if value
+        }
         return PageDocument(
             f"papers reproduce {self.paper}", self.source, facts, self.data, [], sections
         )

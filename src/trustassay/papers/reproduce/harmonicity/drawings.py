@@ -1,0 +1,163 @@
+"""Figures 1 and 2 of Kersting et al. 2024, and the Gamma map of their outlook, as drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trustassay.metrics.harmonicity.asking import PAPER_BOUND
+from trustassay.papers.harmonicity.gamma_map import (
+    MIN_PROMPTS,
+    draw_gamma_map,
+    project_prompts,
+)
+from trustassay.papers.reproduce.harmonicity.answers import Floats, GammaAnswer, GammaAnswers
+from trustassay.papers.reproduce.tables import ReproducedCell, ReproducedRow, ReproducedTable
+from trustassay.report.charts import (
+    beyond,
+    line_text,
+    rating_svg,
+    ratings_of,
+    ridge_svg,
+    ridges_of,
+)
+from trustassay.report.distributions import GroupRow, ScoreGroups
+from trustassay.report.document import Bar, Bars, Chart, DrawingBlock, Panels
+from trustassay.report.text import number, score_text, with_error
+
+
+def group_answers(data: GammaAnswers) -> ScoreGroups:
+    """Return gamma and ratings by model and domain; stable is below the paper's .05."""
+    groups = ScoreGroups(lower_is_better=True, stable_below=PAPER_BOUND)
+    for answer in data.answers:
+        groups.add(answer.model, answer.domain, answer.gamma, answer.rating)
+    return groups
+
+
+def _name_row(row: GroupRow) -> str:
+    return "all models" if row.margin else (row.model or "")
+
+
+def draw_ratings(groups: ScoreGroups) -> Chart:
+    """Draw Figure 1: the mean rating in bins of gamma, with the least-squares line."""
+    axes = ratings_of(groups)
+    charts = []
+    for column in groups.columns():
+        domain = "all domains" if column.margin else (column.domain or "")
+        for row in column.rows:
+            if not row.group.ratings.n:
+                continue
+            line = row.group.line
+            title = ", ".join(filter(None, (domain, _name_row(row))))
+            note = line_text(line) if line else "no line: too few ratings, or all of one gamma"
+            charts.append(Chart(title, note, [DrawingBlock(rating_svg(groups, row.group, axes))]))
+    note = (
+        "Mean rating in bins of gamma with standard errors, and the least-squares line through the "
+        "single ratings, R = m γ + b, with 95 % intervals; dashed: the paper's bound .05."
+    )
+    return Chart("Figure 1: ratings by gamma", note, [Panels(charts)])
+
+
+def draw_distributions(groups: ScoreGroups) -> Chart:
+    """Draw Figure 2: the distribution of gamma by model and domain."""
+    ridges = ridges_of(groups)
+    axis = [f"{groups.value(place):g}" for place in (0, ridges.axis / 2, ridges.axis)]
+    charts = []
+    for column in groups.columns():
+        bars = [
+            Bar(
+                _name_row(row),
+                with_error(row.group.scores.mean, row.group.scores.error),
+                ridge_svg(groups, row.group, ridges),
+                row.group.n,
+                after=f"{past:,} beyond →" if (past := beyond(ridges, row.group)) else "",
+            )
+            for row in column.rows
+        ]
+        domain = "all domains" if column.margin else (column.domain or "all answers")
+        charts.append(Chart(domain, "", [Bars(bars, axis)]))
+    note = (
+        f"Across: gamma; height: share of the answers, the tallest bar {number(100 * ridges.peak)}"
+        " %; solid line: the mean; dashed: the paper's bound .05."
+    )
+    return Chart("Figure 2: distribution of gamma", note, [Panels(charts)])
+
+
+@dataclass(frozen=True)
+class MappedPrompt:
+    """A prompt of the Gamma map."""
+
+    answer: GammaAnswer
+    """The first answer to it."""
+    gamma: float
+    """The mean over all models that answered."""
+    place: int
+    """The place of the first answer in the data."""
+
+
+def _collect_prompts(data: GammaAnswers) -> list[MappedPrompt]:
+    """Return the different prompts of the data, in their order."""
+    places: dict[str, list[int]] = {}
+    for place, answer in enumerate(data.answers):
+        places.setdefault(answer.sample.question, []).append(place)
+    return [
+        MappedPrompt(
+            data.answers[group[0]],
+            float(np.mean([data.answers[place].gamma for place in group])),
+            group[0],
+        )
+        for group in places.values()
+    ]
+
+
+def build_gamma_map(
+    data: GammaAnswers, vectors: Sequence[Floats], embedder: str
+) -> tuple[ReproducedTable, Chart] | None:
+    """Return the Gamma map with its table; ``None`` for fewer than three prompts.
+
+    Args:
+        vectors: of the question of each answer.
+    """
+    prompts = _collect_prompts(data)
+    if len(prompts) < MIN_PROMPTS:
+        return None
+    plane = project_prompts(np.stack([vectors[prompt.place] for prompt in prompts]))
+    # All gammas may be 0: every dot is then empty.
+    top = max(prompt.gamma for prompt in prompts) or 1.0
+    charts, rows = [], []
+    # One map for each domain, all with the same axes and colours.
+    for domain in dict.fromkeys(prompt.answer.domain for prompt in prompts):
+        numbers = [n for n, prompt in enumerate(prompts) if prompt.answer.domain == domain]
+        of_domain, places = [prompts[n] for n in numbers], plane.places[numbers]
+        gammas = [prompt.gamma for prompt in of_domain]
+        texts = [prompt.answer.sample.question for prompt in of_domain]
+        drawing = draw_gamma_map(places, gammas, texts, plane.places, top)
+        name = domain or "all prompts"
+        charts.append(Chart(name, "", [drawing]))
+        points = [
+            {"id": prompt.answer.sample.id, "x": x, "y": y, "gamma": prompt.gamma}
+            for prompt, (x, y) in zip(of_domain, places.tolist(), strict=True)
+        ]
+        count = ReproducedCell.of_count(len(of_domain), points=points)
+        rows.append(
+            ReproducedRow(name, [count, ReproducedCell.of_estimate(float(np.mean(gammas)))])
+        )
+    across, upwards = (100 * share for share in plane.shares)
+    note = (
+        f"Each dot is a prompt, placed by the two largest principal components of its vector by "
+        f"{embedder} ({across:.0f} % and {upwards:.0f} % of the variance). The fuller the dot, the "
+        f"larger gamma, a mean over the models: empty is 0, full {score_text(top)}. Point at a dot "
+        "to read the prompt."
+    )
+    table = ReproducedTable(
+        "Outlook",
+        "the Gamma map",
+        ["prompts", "⟨γ⟩"],
+        rows,
+        "the paper proposes the map and prints none",
+        "Domain",
+        ["The map is on the page; reproduction.json has the place and gamma of each prompt."],
+    )
+    return table, Chart("The Gamma map", note, [Panels(charts)])
