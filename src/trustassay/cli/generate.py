@@ -21,7 +21,7 @@ from trustassay.runs.options import (
 def generate(  # noqa: PLR0913 - one argument an option
     source: common.Source,
     *,
-    model: common.NeededModel,
+    model: common.NeededModels,
     out: Annotated[
         Path, Flag("--out", "The answered questions to write, JSON Lines.", group=OUTPUT)
     ],
