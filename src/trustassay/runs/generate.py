@@ -71,7 +71,7 @@ class GenerateResult:
     empty: int = 0
     """Questions whose replies were empty; they are among ``failed``."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Questions whose model was not given, by its name; they are among ``failed``."""
+    """Answers that were not asked for, as their model was not given, by its name."""
     without_tokens: int = 0
     """New answers without the log-probabilities that were requested."""
     failed: dict[str, str] = field(default_factory=dict)
@@ -152,10 +152,11 @@ async def _generate_answers(
                 # Repeated answers to one question need ids of their own.
                 name = f"{name}#{result.repeat + 1}"
             if failure := result.failures.get("response"):
-                outcome.failed[name] = failure.error
-                outcome.empty += failure.fault == "empty"
                 if failure.fault == MODEL_NOT_GIVEN:
                     outcome.left_out[result.sample.model or ""] += 1
+                    continue
+                outcome.failed[name] = failure.error
+                outcome.empty += failure.fault == "empty"
                 continue
             outcome.written += 1
             metadata = result.sample.metadata
@@ -168,8 +169,8 @@ async def _generate_answers(
             file.write((line + "\n").encode())
         file.flush()
         outcome.endpoints = client.endpoints.all()
-        # Keep an earlier file if every question failed.
-        if outcome.written or not outcome.failed:
+        # Keep an earlier file if no question was answered.
+        if outcome.written or not (outcome.failed or outcome.left_out):
             part.replace(out)
     return outcome
 

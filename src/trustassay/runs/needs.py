@@ -231,6 +231,20 @@ async def choose_backends(
     return Backends(loaded)
 
 
+def _check_own_names(choices: Mapping[BackendKey, Any], loaded: Mapping[BackendKey, Any]) -> None:
+    """Refuse different objects of one name as models under assessment.
+
+    Replies are found by the name of the backend, so that each would get those of the other one.
+    """
+    objects_by_name: dict[str, Any] = {}
+    for place, choice in choices.items():
+        if place.role != MODEL_ROLE or isinstance(choice, str):
+            continue
+        name = loaded[place].name
+        if objects_by_name.setdefault(name, choice) is not choice:
+            raise UsageError(f"--model: two models have the name {name}; expected one for each")
+
+
 async def load_backends(
     wanted: Mapping[BackendKey, Any],
     faults: Sequence[Exception] = (),
@@ -277,6 +291,7 @@ async def load_backends(
         if place not in loaded:
             loading = asyncio.to_thread(place_capabilities[place].load, choice) if load else None
             loaded[place] = await loading if loading else Unloaded(str(choice))
+    _check_own_names(wanted, loaded)
     return {place: loaded[place] for place in wanted}
 
 
