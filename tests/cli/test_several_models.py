@@ -41,7 +41,7 @@ def test_files_of_several_models_are_scored_each_by_its_model(cli: Cli, place: P
     result = cli(*command)
     assert result.status == 0
     assert "left out: 2 answers of tiny: no --model tiny=URI was given" in result.err
-    assert "could not be scored" not in result.err
+    assert "\ncould not be scored" not in result.err
     groups = summary_of(place / "run")["groups"]["harmonicity"]["groups"]
     assert [group["model"] for group in groups] == ["big", "small"]
     assert groups[0]["score"]["mean"] == 0 < groups[1]["score"]["mean"]
@@ -59,8 +59,8 @@ def test_files_of_several_models_are_scored_each_by_its_model(cli: Cli, place: P
 def test_a_plan_lists_the_calls_of_each_model_and_who_is_left_out(cli: Cli, place: Path) -> None:
     result = cli("plan", "big.jsonl", "small.jsonl", "tiny.jsonl", *METRIC, *TWO)
     assert result.status == 0
-    assert "answerers.big" in result.err
-    assert "answerers.small" in result.err
+    assert "python:answerers:big" in result.err
+    assert "python:answerers:small" in result.err
     assert "left out: 2 answers of tiny" in result.err
     assert not list(place.glob("trustassay-runs"))
 

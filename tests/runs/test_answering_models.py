@@ -23,6 +23,7 @@ from trustassay.runs.folder import find_run_model
 from trustassay.runs.generate import GenerateOptions, generate
 from trustassay.runs.needs import name_models
 from trustassay.runs.remarks import describe_left_out
+from trustassay.view.index import _answering_models
 
 METRIC = "harmonicity:perturbations=3"
 
@@ -470,6 +471,22 @@ def test_the_name_of_a_run_s_model_is_that_of_its_samples() -> None:
         {},
     ]
     assert [find_run_model(run) for run in runs] == ["openai:big", "big", None, None, None]
+
+
+def test_the_list_of_runs_names_the_models_as_their_samples_do() -> None:
+    several = {"backends": {"model": {"big": "openai:b", "small": "openai:s"}}}
+    assert _answering_models(several, None) == "big, small"
+    assert _answering_models({"backends": {"model": "openai:b"}}, None) == "openai:b"
+    assert _answering_models({"backends": {}}, None) == ""
+
+
+def test_one_uri_under_two_names_is_one_model_also_when_it_is_scored_again(tmp_path: Path) -> None:
+    samples = answers("big", "BIG-2", n=2)
+    model = steady()
+    first = assess(samples, {"big": model, "BIG-2": model}, out=tmp_path / "one")
+    again = rescore(tmp_path / "one", out=tmp_path / "two", embedder=Words(), cache=None)
+    assert values(again) == values(first)
+    assert set(kinds(again).values()) == {None}
 
 
 def test_a_score_that_asked_nobody_keeps_the_name_of_its_sample() -> None:

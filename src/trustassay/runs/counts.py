@@ -326,7 +326,7 @@ class ModelNamer:
         self._run_model = find_run_model(run)
         # Names under which a run has its models are those of the samples.
         has_names = isinstance(run["backends"].get(MODEL_ROLE), Mapping)
-        asking = [] if has_names else [metric.name for metric in installed if asks_model(metric)]
+        asking = [] if has_names else [metric.name for metric in installed if _may_ask(metric)]
         self._asking_metrics = frozenset(asking)
         self._is_same: dict[str, bool] = {}
 
@@ -339,6 +339,15 @@ class ModelNamer:
         if model not in self._is_same:
             self._is_same[model] = bool(find_same_model("", str(run_model), [model]))
         return model if self._is_same[model] else f"{model} (asked: {run_model})"
+
+
+def _may_ask(metric: Metric) -> bool:
+    """Whether a metric may have asked the model of a run."""
+    try:
+        return asks_model(metric)
+    # Its packages are not installed here, or it is another package's: its calls decide.
+    except Exception:
+        return True
 
 
 def start_outcomes(

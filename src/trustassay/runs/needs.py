@@ -493,7 +493,12 @@ def _load_or_absent(
 ) -> Any:
     """Load a backend, or several by name; one that cannot be loaded is replaced by ``absent``."""
     if isinstance(name, Mapping):
-        return {key: _load_or_absent(load, item, absent, option) for key, item in name.items()}
+        # One URI may stand under two names, and is one backend.
+        loaded = {
+            item: _load_or_absent(load, item, absent, option)
+            for item in dict.fromkeys(name.values())
+        }
+        return {key: loaded[item] for key, item in name.items()}
     try:
         return load(name)
     except (UnknownNameError, BackendError) as error:
