@@ -17,7 +17,12 @@ from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.core.sample import Sample
 from trustassay.errors import MODEL_NOT_GIVEN, ModelNotGivenError, UsageError
 from trustassay.metrics import Faithfulness, Harmonicity
-from trustassay.runs.answering_models import ModelCensus, find_same_model, settle_models
+from trustassay.runs.answering_models import (
+    ModelCensus,
+    find_same_model,
+    is_other_model,
+    settle_models,
+)
 from trustassay.runs.counts import ModelNamer
 from trustassay.runs.folder import find_run_model
 from trustassay.runs.generate import GenerateOptions, generate
@@ -57,7 +62,7 @@ def answers(*models: str | None, n: int = 3) -> list[dict[str, Any]]:
 
 
 def assess(samples: Sequence[Mapping[str, Any]], model: Any, **options: Any) -> Run:
-    every = {"metrics": METRIC, "embedder": Words(), "cache": None, "report": False}
+    every: dict[str, Any] = {"metrics": METRIC, "embedder": Words(), "cache": None, "report": False}
     return score(samples, model=model, **(every | options))
 
 
@@ -271,6 +276,22 @@ def test_several_uris_without_names_are_named_by_their_models() -> None:
 )
 def test_spelling_matters_little_and_letters_do(name: str, backend: str, match: str) -> None:
     assert find_same_model(name, backend, ["big", "other"]) == match
+
+
+@pytest.mark.parametrize(
+    ("backend", "is_other"),
+    [
+        ("openai:small@http://h/v1", True),
+        ("openai:BIG", False),
+        ("hf:org/small", True),
+        ("replay:small.jsonl#1f", False),
+        ("python:module:small", False),
+        ("function:module.small", False),
+        ("an object", False),
+    ],
+)
+def test_only_names_of_models_contradict_the_name_in_a_sample(backend: str, is_other: bool) -> None:
+    assert is_other_model("big", backend) is is_other
 
 
 def test_names_that_cannot_be_told_apart_match_none_but_the_same_spelling() -> None:

@@ -21,6 +21,7 @@ from trustassay.runs.needs import derive_model_name, list_demands
 
 MAX_MODELS_LISTED = 8
 """Models that a message lists."""
+_SCHEMES_WITHOUT_MODEL = ("replay", "python")
 _SUFFIXES_WITHOUT_MEANING = (":latest", ".gguf")
 
 
@@ -137,6 +138,16 @@ def find_same_model(name: str, backend_name: str, names: Sequence[str]) -> str:
     return matches[0] if len(matches) == 1 else ""
 
 
+def is_other_model(model: str, backend_name: str) -> bool:
+    """Whether a backend's name says that it is not the model that a sample names.
+
+    The names of functions and of files of replies say nothing of a model.
+    """
+    scheme = backend_name.partition(":")[0]
+    is_silent = scheme in _SCHEMES_WITHOUT_MODEL or scheme not in _list_schemes()
+    return not is_silent and not find_same_model("", backend_name, [model])
+
+
 def list_models(counts: Mapping[str, int]) -> str:
     """Return the models of samples with their numbers, the most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -145,9 +156,13 @@ def list_models(counts: Mapping[str, int]) -> str:
     return ", ".join(texts[:MAX_MODELS_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def _list_schemes() -> set[str]:
+    return {scheme.name for scheme in schemes("chat model")}
+
+
 def _simplify_name(name: str) -> str:
     scheme, separator, _ = name.partition(":")
-    if separator and scheme in {known_scheme.name for known_scheme in schemes("chat model")}:
+    if separator and scheme in _list_schemes():
         name = derive_model_name(name)
     name = name.rsplit("/", 1)[-1].casefold()
     for suffix in _SUFFIXES_WITHOUT_MEANING:

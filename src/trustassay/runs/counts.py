@@ -32,7 +32,7 @@ from trustassay.report.review import (
     finding_of,
     problem_of,
 )
-from trustassay.runs.answering_models import asks_model, find_same_model
+from trustassay.runs.answering_models import asks_model, is_other_model
 from trustassay.runs.fill import CUT_FIELD
 from trustassay.runs.folder import RunFolder, find_run_model, read_metric_infos
 from trustassay.runs.lines import HashSet, decode_object, hash64, read_lines, read_located_lines
@@ -328,7 +328,7 @@ class ModelNamer:
         has_names = isinstance(run["backends"].get(MODEL_ROLE), Mapping)
         asking = [] if has_names else [metric.name for metric in installed if _may_ask(metric)]
         self._asking_metrics = frozenset(asking)
-        self._is_same: dict[str, bool] = {}
+        self._is_other: dict[str, bool] = {}
 
     def __call__(self, sample: Mapping[str, Any], assessment: Assessment) -> str | None:
         """Return the name for a stored sample and one of its assessments."""
@@ -336,9 +336,9 @@ class ModelNamer:
         is_called = run_model is not None and run_model in assessment.usage
         if not (model and is_called and assessment.metric in self._asking_metrics):
             return model or run_model
-        if model not in self._is_same:
-            self._is_same[model] = bool(find_same_model("", str(run_model), [model]))
-        return model if self._is_same[model] else f"{model} (asked: {run_model})"
+        if model not in self._is_other:
+            self._is_other[model] = is_other_model(model, str(run_model))
+        return f"{model} (asked: {run_model})" if self._is_other[model] else model
 
 
 def _may_ask(metric: Metric) -> bool:

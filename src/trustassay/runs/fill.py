@@ -24,7 +24,7 @@ from trustassay.runs.answering import (
     parse_answers,
     parse_pairs,
 )
-from trustassay.runs.answering_models import find_same_model
+from trustassay.runs.answering_models import is_other_model
 from trustassay.runs.options import check_bounds
 
 STAND_IN_TEXT = "A stand-in."
@@ -150,7 +150,7 @@ class ResponseStage(Stage):
         name, backend_name = models.find_model(self.which or sample.model)
         reply = await models.request(request, MODEL_ROLE, name)
         # A single model without a name may be another one than the sample's.
-        if named_model and find_same_model("", backend_name, [named_model]):
+        if named_model and not is_other_model(named_model, backend_name):
             name = name or named_model
         metadata = remove_response(sample).metadata
         if reply.finish == "length":
