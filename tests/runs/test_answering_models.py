@@ -299,6 +299,7 @@ def test_names_that_cannot_be_told_apart_match_none_but_the_same_spelling() -> N
     assert find_same_model("", "openai:llama", names) == ""
     assert find_same_model("", "openai:llama", [*names, "openai:llama"]) == "openai:llama"
     assert find_same_model("other/llama", "openai:x", names) == "other/llama"
+    assert find_same_model("", "openai:org/llama", [*names, "llama"]) == "llama"
 
 
 def test_only_samples_about_which_a_model_is_asked_are_counted() -> None:

@@ -89,7 +89,7 @@ def settle_models(
         if not (new_name or answers_nameless or is_shard):
             if is_drawn and len(models) > 1:
                 continue
-            # Without a name, and with nothing that must be asked, the model is refused nothing.
+            # A model that need not be asked may lack answers, unless the user named it.
             if name or +census.required:
                 raise UsageError(_describe_unknown(name, model.name, +census.concerned))
         new_name = new_name or name or derive_model_name(model.name)
@@ -130,7 +130,8 @@ def find_same_model(name: str, backend_name: str, names: Sequence[str]) -> str:
         name: the one that the user gave to the model; empty if none.
         backend_name: the one of its backend, such as ``openai:big@https://host/v1``.
     """
-    for exact_name in (name, backend_name):
+    derived_name = "" if name else derive_model_name(backend_name)
+    for exact_name in (name, backend_name, derived_name):
         if exact_name and exact_name in names:
             return exact_name
     key = _simplify_name(name or backend_name)
