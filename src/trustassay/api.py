@@ -338,7 +338,8 @@ def score(
     (``cosine``, ``consistency``, ``lexical``), ``retriever``, ``linker``, ``token_embedder``; and
     chat models (or functions of the prompt): ``model``, the one under assessment, which is asked
     for the response of samples that have none, ``judge``, ``generator``, ``references``. Give
-    several judges or references as a list, or as a mapping by name. If an option is not given, the
+    several models, judges or references as a list, or as a mapping by name; a model is asked about
+    the samples of its name alone. If an option is not given, the
     default is used, if there is one: ``embedded``, and ``cosine``.
 
     ``engine``: ``"local"``, or ``"ray"`` (``"ray:ADDRESS"``) for workers on a Ray cluster, with the

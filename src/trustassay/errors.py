@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, Literal, TypeVar, cast, get_args
 
 F = TypeVar("F", bound=Callable[..., Any])
+MAX_NAME_CHARACTERS = 80
+"""Characters of a model's name that a message repeats."""
 
 # The kinds of failed calls. Retry, the budget and the report decide by these words, and stored
 # failures contain them, so they are never renamed; `CallError` describes each.
@@ -67,6 +70,26 @@ class CallError(PortableError, BackendError):
         self.retry_after_s = retry_after_s
 
 
+MODEL_NOT_GIVEN = "model_not_given"
+"""The kind of failure of a sample whose model would have to be asked and was not given."""
+
+
+class ModelNotGivenError(PortableError, BackendError):
+    """The model that gave an answer would have to be asked, and the run does not have it.
+
+    ``model`` is its name; empty if the sample names none although the run has several models.
+    """
+
+    kind = MODEL_NOT_GIVEN
+
+    def __init__(self, model: str) -> None:
+        message = "the sample names no model, and several are given (expected the field model)"
+        if model:
+            message = f"no --model {shlex.quote(f'{shorten_name(model)}=URI')} was given"
+        super().__init__(message)
+        self.model = model
+
+
 class UnparsedError(BackendError):
     """A model answered, but with none of the answers that it was offered."""
 
@@ -106,6 +129,12 @@ class AssessmentError(PortableError, RuntimeError):
     def __init__(self, message: str, kind: str | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+def shorten_name(name: str) -> str:
+    """Return a name from the input for a message: on one line, printable and short."""
+    text = "".join(character if character.isprintable() else " " for character in name)
+    return text if len(text) <= MAX_NAME_CHARACTERS else f"{text[: MAX_NAME_CHARACTERS - 1]}…"
 
 
 def trim_traceback(function: F) -> F:

@@ -21,10 +21,11 @@ from tests.llm_server import LlmServer
 from tests.ray.slow_embedder import LOG
 from tests.support import jsonl, record, records
 from trustassay import api
-from trustassay.errors import BackendError, RunFolderError
+from trustassay.errors import BackendError, RunFolderError, UsageError
+from trustassay.metrics import Harmonicity
 from trustassay.ray import engine
 from trustassay.ray.cluster import ClusterOptions, connect_to_cluster
-from trustassay.runs.intake import BadInputError
+from trustassay.runs.intake import BadInputError, RunOptions
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
@@ -117,6 +118,31 @@ def test_a_shard_whose_worker_dies_again_and_again_is_given_up(tmp_path: Path) -
     assert board.waiting[:2] == [other, one]
     with pytest.raises(RunFolderError, match="died 4 times without scoring more"):
         board.record_death(one, retries=3)
+
+
+def test_workers_get_the_models_under_their_names_in_the_whole_input(tmp_path: Path) -> None:
+    rows = [record(i, model=("big", "small")[i % 2]) for i in range(4)]
+    source = jsonl(tmp_path / "in.jsonl", rows)
+    urls = {name: f"openai:{name}@http://127.0.0.1:9/v1" for name in ("big", "small")}
+
+    def job_models(folder: str, model: Any) -> Any:
+        request = engine._RunRequest(
+            source,
+            [Harmonicity()],
+            {"model": model, "embedder": "embedded"},
+            tmp_path / folder,
+            RunOptions(),
+            ClusterOptions(shards=2, store=str(tmp_path / "store")),
+        )
+        first, second = engine._plan_shards(request), engine._plan_shards(request)
+        assert first.job == second.job
+        return first.job.backends["model"]
+
+    # One URI: only the whole input says that it is that of one of two models.
+    assert job_models("one", urls["big"]) == {"big": urls["big"]}
+    assert job_models("two", [f"{name}={url}" for name, url in urls.items()]) == urls
+    with pytest.raises(UsageError, match="did you mean big"):
+        job_models("three", f"bigg={urls['big']}")
 
 
 # on a cluster

@@ -51,7 +51,7 @@ async def with_model(function: Function, work: Work) -> Any:
 
 
 def responses(gatherers: Client, style: str = "closed-book", repeat: int = 0) -> ResponseStage:
-    return ResponseStage(Answering(style), gatherers.find("chat", "model").backend, repeat)
+    return ResponseStage(Answering(style), repeat)
 
 
 def models(gatherers: Client) -> SampleModels:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from trustassay.calls.capability import capability
 from trustassay.core.capabilities import ChatModel
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, ModelNotGivenError
 
 MODEL_ROLE = "model"
 """The role of the chat model under assessment."""
@@ -58,6 +58,27 @@ class Backends:
     def find(self, name: str, role: str = "", which: str = "") -> Any | None:
         """Return the backend of a capability, if any; ``which`` names one of a role's models."""
         return self.by_key.get(build_backend_key(name, role, which))
+
+    def find_model(self, model: str | None) -> str:
+        """Return the name of the model under assessment that answers for a sample.
+
+        A single model without a name answers for all samples; models with names answer for their
+        own, and a single one also for samples that name no model.
+
+        Args:
+            model: the field ``model`` of the sample.
+
+        Raises:
+            ModelNotGivenError: the sample's model was not given.
+        """
+        names = self.names_of_role(MODEL_ROLE)
+        if "" in names or not names:
+            return ""
+        if model in names:
+            return str(model)
+        if not model and len(names) == 1:
+            return names[0]
+        raise ModelNotGivenError(model or "")
 
     def without(self, name: str) -> "Backends":
         """Return a copy without the backends of one capability."""

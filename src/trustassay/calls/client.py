@@ -10,7 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from trustassay.calls.backends import Backends, build_backend_key, check_embeddings, is_remote
+from trustassay.calls.backends import (
+    MODEL_ROLE,
+    Backends,
+    build_backend_key,
+    check_embeddings,
+    is_remote,
+)
 from trustassay.calls.batching import Batcher, BatchingPolicy, RequestCounts
 from trustassay.calls.capability import (
     Capability,
@@ -43,7 +49,7 @@ from trustassay.core.capabilities import (
     Reply,
     Turns,
 )
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, ModelNotGivenError
 
 
 def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
@@ -319,11 +325,12 @@ class SampleModels:
 
     Every capability is a method with its name, and the arguments make the request, as
     :class:`~trustassay.core.capabilities.Models` describes for the built-in ones. ``reader`` is the
-    role of the entailer that is used where a request names none.
+    role of the entailer that is used where a request names none. ``model`` is the name of the
+    model that gave the sample's answer: requests to the model under assessment go to that one.
     """
 
-    def __init__(self, client: Client, reader: str = "") -> None:
-        self._client, self._reader = client, reader
+    def __init__(self, client: Client, reader: str = "", model: str | None = None) -> None:
+        self._client, self._reader, self._model = client, reader, model
         self.calls: Counter[str] = Counter()
         self.usage: dict[str, Counter[str]] = {}
         self._outcomes: dict[tuple[str, str], Counter[str]] = {}
@@ -370,11 +377,20 @@ class SampleModels:
 
     def without_counting(self) -> "SampleModels":
         """Return the same models with separate counts, for requests that are not this sample's."""
-        return SampleModels(self._client, self._reader)
+        return SampleModels(self._client, self._reader, self._model)
 
     def names(self, role: str) -> tuple[str, ...]:
-        """Return the names of the models of a role, or of a capability's backends."""
-        return self._client.backends.names_of_role(role)
+        """Return the names of the models of a role, or of a capability's backends.
+
+        Of the models under assessment only the sample's own, if the run has it.
+        """
+        names = self._client.backends.names_of_role(role)
+        if role != MODEL_ROLE or not names:
+            return names
+        try:
+            return (self._choose_name(role, ""),)
+        except ModelNotGivenError:
+            return ()
 
     def languages(self, name: str) -> tuple[str, ...]:
         """Return the languages that the backend of a capability reads; empty if any."""
@@ -392,6 +408,7 @@ class SampleModels:
         self, request: ChatRequest, role: str = "model", name: str = ""
     ) -> asyncio.Future[Reply]:
         """Ask a chat model with a complete request."""
+        name = self._choose_name(role, name)
         model = self._client.backends.find("chat", role, name)
         if model and request.embedding_radius is not None:
             check_embeddings(model)
@@ -420,6 +437,7 @@ class SampleModels:
 
     def tells_likelihood(self, role: str = "model", name: str = "") -> bool:
         """Whether a model can compute the likelihood of a text."""
+        name = self._choose_name(role, name)
         return isinstance(self._client.backends.find("chat", role, name), LikelihoodModel)
 
     def likelihood(
@@ -447,7 +465,7 @@ class SampleModels:
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
         """Make one request by the name of its capability."""
-        batcher = self._client.find(name, role, which)
+        batcher = self._client.find(name, role, self._choose_name(role, which))
         self.calls[capability(name).stored_as] += 1
         future = batcher.ask(item)
         # A model without a name of its own is the only one of its role: the backend's name tells.
@@ -471,6 +489,25 @@ class SampleModels:
     def _outcomes_of(self, role: str, name: str) -> Counter[str]:
         """Return the counter of the outcomes of one model, or other backend, in one role."""
         return self._outcomes.setdefault((role, name), Counter())
+
+    def find_model(self, model: str | None) -> tuple[str, str]:
+        """Return the name of the model that answers for a sample, and that of its backend.
+
+        Raises:
+            ModelNotGivenError: as :meth:`~trustassay.calls.backends.Backends.find_model`.
+        """
+        name = self._client.backends.find_model(model)
+        return name, self._client.find("chat", MODEL_ROLE, name).backend
+
+    def _choose_name(self, role: str, name: str) -> str:
+        """Return the name of the backend to ask: the given one, else that of the sample's model.
+
+        Raises:
+            ModelNotGivenError: the run does not have the sample's model.
+        """
+        if role != MODEL_ROLE or name:
+            return name
+        return self._client.backends.find_model(self._model)
 
     def _count_usage(self, backend: str, future: asyncio.Future[Reply]) -> None:
         """Add the tokens of a reply to the usage of its backend."""

@@ -46,8 +46,9 @@ FAILURES_SHOWN = 20
 MAX_FIELDS_LISTED = 10
 """Fields of a record that are listed where a missing one cannot be guessed."""
 
-Model = Annotated[str | None, FLAGS["model"]]
-NeededModel = Annotated[str, replace(FLAGS["model"], kind=str)]
+Model = Annotated[str | None, replace(FLAGS["model"], kind=str | None, read=None, metavar="URI")]
+# Typer asks for a value where the default is an ellipsis.
+NeededModels = Annotated[list[str], replace(FLAGS["model"], default=...)]
 Entailer = Annotated[
     str,
     Flag(

@@ -21,7 +21,7 @@ from trustassay.runs.options import (
 def generate(  # noqa: PLR0913 - one argument an option
     source: common.Source,
     *,
-    model: common.NeededModel,
+    model: common.NeededModels,
     out: Annotated[
         Path, Flag("--out", "The answered questions to write, JSON Lines.", group=OUTPUT)
     ],
@@ -44,6 +44,7 @@ def generate(  # noqa: PLR0913 - one argument an option
     """
     from trustassay.calls.client import CallOptions
     from trustassay.runs import generate as generating
+    from trustassay.runs.remarks import describe_left_out
 
     answering = common.build_answering(answers)
     options = generating.GenerateOptions(
@@ -59,6 +60,8 @@ def generate(  # noqa: PLR0913 - one argument an option
     common.show_endpoints(result.endpoints)
     for sample_id, error in list(result.failed.items())[: common.FAILURES_SHOWN]:
         complain(one_line(f"  {sample_id}: {error}"))
+    for sentence in describe_left_out(result.left_out):
+        complain(one_line(sentence))
     total = result.written + len(result.failed)
     # What the answers lack, each with the number of all that were asked.
     if result.cut:
@@ -71,11 +74,11 @@ def generate(  # noqa: PLR0913 - one argument an option
         say(f"{result.empty:,} of {total:,} answers were empty")
     if result.written:
         say(f"{result.written:,} answers in {out}")
+    if not result.written and (result.failed or result.left_out):
+        complain(f"no question was answered; {out} was not written")
     if result.failed:
         if (more := len(result.failed) - common.FAILURES_SHOWN) > 0:
             complain(f"  ... and {more:,} more")
-        if not result.written:
-            complain(f"no question was answered; {out} was not written")
         complain(f"failed: {len(result.failed):,}; run the same command again to retry only these")
-        if not result.written:
-            raise typer.Exit(1)
+    if not result.written and (result.failed or result.left_out):
+        raise typer.Exit(1)

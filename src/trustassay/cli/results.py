@@ -13,6 +13,7 @@ import typer
 from trustassay.cli.common import run_folder, show_endpoints
 from trustassay.core.progress import format_duration
 from trustassay.core.tracebacks import TRACEBACKS
+from trustassay.errors import MODEL_NOT_GIVEN
 from trustassay.report.terminal import (
     complain,
     console_width,
@@ -383,17 +384,21 @@ def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
 
 def _show_failures(run: Run) -> None:
     """Print the most frequent reasons of failures, each with the first answer that has it."""
-    failed_count = sum(summary.failed for summary in run.summaries.values())
-    if not failed_count:
-        return
     counts: Counter[tuple[str, str]] = Counter()
     first_ids: dict[tuple[str, str], str] = {}
+    failed_count = 0
     for assessment in run.assessments.iter_failures():
+        # Answers of models that were not given are in the remarks, by model.
+        if assessment.fault == MODEL_NOT_GIVEN:
+            continue
+        failed_count += 1
         kind = (assessment.metric, one_line(assessment.error or ""))
         # Bounds the memory: errors of a user's function may all be different.
         if kind in counts or len(counts) < MAX_FAILURE_KINDS:
             counts[kind] += 1
             first_ids.setdefault(kind, one_line(assessment.id))
+    if not failed_count:
+        return
     complain(f"could not be scored: {failed_count:,}")
     for (metric, error), count in counts.most_common(FAILURE_KINDS_SHOWN):
         others = f" (and {amount(count - 1, 'other')})" if count > 1 else ""
@@ -423,6 +428,8 @@ def show_worse(metric: str, answers: AnswerChanges) -> None:
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
     """Print the calls that a run would make, and the basis of the estimate."""
+    from trustassay.runs.remarks import describe_left_out
+
     columns = (
         "metric", "asks", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time"
     )  # fmt: skip
@@ -453,6 +460,9 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
             f"{metric}: {count:,} of {samples} {verb} in another language than its models read, "
             "and will not be judged"
         )
+    for metric, left_out in plan.left_out.items():
+        for sentence in describe_left_out(left_out):
+            say(one_line(f"{metric}: {sentence}"))
     for metric, count in plan.unsure.items():
         say(f"{metric}: {amount(count, 'sample')} may need more calls, depending on the replies")
     if as_json:

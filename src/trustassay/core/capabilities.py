@@ -474,6 +474,8 @@ class Models(Protocol):
     def names(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role; empty if the run has none.
 
+        Of the models under assessment there is only the one that gave the sample's answer.
+
         For ``distractors`` these are the sources of substitutes; a ``linker`` has the empty name.
         """
 

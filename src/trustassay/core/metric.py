@@ -30,7 +30,7 @@ from trustassay.core.capabilities import Message, Models, build_repair_turns
 from trustassay.core.evidence import EvidenceRow, View
 from trustassay.core.outcome import Outcome, OutcomeKind
 from trustassay.core.sample import Problem, Sample
-from trustassay.errors import AssessmentError, CallError
+from trustassay.errors import MODEL_NOT_GIVEN, AssessmentError, CallError
 from trustassay.judging.second_reader import PART_READ_BY_SECOND, SecondReader
 from trustassay.text.language import OTHER_LANGUAGE
 from trustassay.text.limits import TOO_LONG, USUAL_LIMITS, TextLimits
@@ -72,6 +72,11 @@ class Inventory:
     """Samples with a human label."""
     sentence_answers: int = 0
     """Samples whose gold answers are mostly whole sentences."""
+
+    @property
+    def unanswered(self) -> int:
+        """Samples without a response, or with a blank one."""
+        return self.samples - self.responses
 
     def add(self, sample: Sample) -> None:
         """Count one more sample."""
@@ -551,7 +556,7 @@ def find_not_judged_reason(assessment: Assessment) -> str | None:
         # Compared by text: a stored assessment has only the message.
         if assessment.error == BLANK_RESPONSE:
             return outcomes.BLANK
-        return outcomes.TOO_LONG if assessment.fault == TOO_LONG else outcomes.ERROR
+        return _REASON_OF_FAULT.get(assessment.fault or "", outcomes.ERROR)
     # The order matters: an answer in another language that has no passages counts as the former.
     for part, reason in _REASON_OF_PART.items():
         if assessment.parts.get(part):
@@ -561,6 +566,11 @@ def find_not_judged_reason(assessment: Assessment) -> str | None:
     return None
 
 
+_REASON_OF_FAULT = {
+    TOO_LONG: outcomes.TOO_LONG,
+    MODEL_NOT_GIVEN: outcomes.MODEL_NOT_GIVEN,
+}
+"""Why a failed assessment judges no answer, by the kind of the failure, where that is known."""
 _REASON_OF_PART = {
     OTHER_LANGUAGE: outcomes.LANGUAGE_NOT_READ,
     "no_passages": outcomes.NO_PASSAGES,

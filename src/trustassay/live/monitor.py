@@ -55,6 +55,7 @@ from trustassay.runs.folder import (
     STARTED,
     RunFolder,
     check_settings,
+    find_run_model,
     load_metrics,
     read_metric_infos,
     read_start,
@@ -356,7 +357,7 @@ def _read_rows(path: Path, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         load_metrics(run),
     )
     for _, sample, assessments in read_rows(RunFolder(path), infos):
-        sample.setdefault("model", run["backends"].get("model"))
+        sample.setdefault("model", find_run_model(run))
         group_values = {name: read_domain(sample, name) for name in by or ("model", "domain")}
         groups = [
             ALL_GROUP,

@@ -26,9 +26,10 @@ from trustassay.core.files import DiskFullError
 from trustassay.core.metric import Assessment, Inventory, Metric
 from trustassay.core.progress import tell
 from trustassay.core.sample import Problem, Sample, SampleError
-from trustassay.errors import BackendError, UsageError, install_command
+from trustassay.errors import BackendError, ModelNotGivenError, UsageError, install_command
 from trustassay.input.reading import LocatedSample, read_samples
 from trustassay.input.records import FieldNames, InputError, InputFault
+from trustassay.runs.answering_models import check_model
 from trustassay.runs.execute import DEFAULT_RUN_SAMPLES_AT_ONCE, assess_with_both
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
@@ -272,10 +273,14 @@ def read_record(
 def find_problems(sample: Sample, metrics: Sequence[Metric], backends: Backends) -> list[Problem]:
     """List the problems that keep metrics from scoring a sample with these backends."""
     result: list[Problem] = []
-    has_model = backends.find("chat", MODEL_ROLE) is not None
+    has_model = bool(backends.names_of_role(MODEL_ROLE))
     for metric in metrics:
         result += metric.problems(sample)
         result += [] if has_model else metric.problems_without_model(sample)
+        try:
+            check_model(metric, sample, backends)
+        except ModelNotGivenError as error:
+            result.append(Problem("model", str(error)))
     return result
 
 

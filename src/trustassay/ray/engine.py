@@ -21,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.core.event_loop import run_anywhere
 from trustassay.core.files import write_atomic
 from trustassay.core.metric import Inventory, Metric
@@ -36,10 +37,11 @@ from trustassay.ray.cluster import (
 from trustassay.ray.shards import MAX_SHARDS, POOL_SUFFIX, MergeResult, merge_runs, split
 from trustassay.ray.store import Store, fetch, fetch_prepared, is_finished
 from trustassay.ray.worker import ClusterJob, remove_stale_folders
+from trustassay.runs.answering_models import settle_models
 from trustassay.runs.folder import RunFolder, check_settings, to_stored
-from trustassay.runs.intake import RunOptions, Source, read_source_state
+from trustassay.runs.intake import Intake, RunOptions, Source, read_source_state
 from trustassay.runs.lines import read_lines
-from trustassay.runs.needs import check_run_keys, choose_backends, resolve_metrics
+from trustassay.runs.needs import check_run_keys, choose_backends, name_models, resolve_metrics
 from trustassay.runs.prepare import PREPARATION, Preparation
 from trustassay.runs.units import UNIT
 
@@ -233,13 +235,14 @@ def _plan_shards(request: _RunRequest) -> _ShardPlan:
         plan = {**divided, "settings": settings, "state": state}
         write_atomic(home / "plan.json", json.dumps(plan, indent=2).encode())
     inventory = Inventory(**plan["inventory"])
-    settled = resolve_metrics(request.metrics, inventory, request.backends)
+    backends = {**request.backends, **plan.get("models", {})}
+    settled = resolve_metrics(request.metrics, inventory, backends)
     # Replies belong to the whole series of jobs of a run, so a corrected input repeats none.
     first = [*plan["before"], plan["id"]][0]
     job = ClusterJob(
         plan["id"],
         {metric.name: metric.settings() for metric in settled},
-        request.backends,
+        backends,
         _build_worker_options(options),
         cluster.store or str((home / "store").resolve()),
         "replies" if options.calls.cache else f"{first}/replies",
@@ -274,10 +277,16 @@ async def _divide_input(request: _RunRequest, before: Mapping[str, Any] | None) 
         keep_whole=any(metric.pool for metric in metrics),
     )
     inventory = division.intake.inventory
+    # A worker sees a part of the samples, and cannot say which models the input has.
+    try:
+        models = _settle_uris(request, backends, division.intake)
+    except UsageError:
+        shutil.rmtree(home / "new")
+        raise
     if before is None and not (cluster.store or cluster.address_of()):
         # a store may have the replies, and workers elsewhere have keys of their own
         try:
-            check_run_keys(metrics, backends, [], inventory.samples - inventory.responses)
+            check_run_keys(metrics, backends, [], inventory.unanswered)
         except BackendError:
             shutil.rmtree(home / "new")
             raise
@@ -300,7 +309,24 @@ async def _divide_input(request: _RunRequest, before: Mapping[str, Any] | None) 
         "inventory": dataclasses.asdict(inventory),
         "whole": division.intake.sha256 if division.pool_path else "",
         "before": [job for job in dict.fromkeys(earlier) if job != identifier],
+        "models": models,
     }
+
+
+def _settle_uris(request: _RunRequest, backends: Backends, intake: Intake) -> dict[str, Any]:
+    """Return the models under assessment, as a backend by its option name, if they have names.
+
+    Raises:
+        UsageError: as :func:`~trustassay.runs.answering_models.settle_models`.
+    """
+    settled = settle_models(backends, intake.census, is_drawn=request.options.is_part)
+    old_names = {id(model): place.name for place, model in backends.by_key.items()}
+    names = settled.names_of_role(MODEL_ROLE)
+    if not names or "" in names:
+        return {}
+    uris = name_models(request.backends[MODEL_ROLE], MODEL_ROLE)
+    models = {name: settled.find("chat", MODEL_ROLE, name) for name in names}
+    return {MODEL_ROLE: {name: uris[old_names[id(model)]] for name, model in models.items()}}
 
 
 def _build_worker_options(options: RunOptions) -> RunOptions:

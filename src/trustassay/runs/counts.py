@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.calls.backends import MODEL_ROLE
 from trustassay.core import outcome as outcomes
 from trustassay.core.asked import ASKED_FIELD, Asked, AskedTotals, read_asked
 from trustassay.core.labels import read_single_label
@@ -16,7 +17,7 @@ from trustassay.core.metric import Assessment, Metric, MetricInfo
 from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
 from trustassay.core.progress import StepProgress
 from trustassay.core.sample import UNANSWERED_FIELD, is_blank
-from trustassay.errors import RunFolderError
+from trustassay.errors import MODEL_NOT_GIVEN, RunFolderError
 from trustassay.judging.input_kind import InputKind, InputKindCounter
 from trustassay.report.columns import (
     ColumnCounter,
@@ -32,8 +33,9 @@ from trustassay.report.review import (
     finding_of,
     problem_of,
 )
+from trustassay.runs.answering_models import asks_model, is_other_model
 from trustassay.runs.fill import CUT_FIELD
-from trustassay.runs.folder import RunFolder, read_metric_infos
+from trustassay.runs.folder import RunFolder, find_run_model, read_metric_infos
 from trustassay.runs.lines import HashSet, decode_object, hash64, read_lines, read_located_lines
 from trustassay.runs.second_reading import SECOND_FILE
 from trustassay.runs.units import ANSWER, QUESTION, UNIT, read_domain, read_units
@@ -233,6 +235,8 @@ class RunCounts:
     """Answers that equal another one to the same question."""
     copied: int = 0
     """Answers that are copied from a passage."""
+    left_out: dict[str, Counter[str]] = field(default_factory=dict)
+    """By metric, the answers whose model was not given, by its name."""
     requests: Counter[str] = field(default_factory=Counter)
     """Requests by capability."""
     usage: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
@@ -274,8 +278,6 @@ def count_run(
 ) -> RunCounts:
     """Count a run whose assessments are sorted, in one pass for summary, table and report.
 
-    A sample's model is the one that it names, else the one that the run asked.
-
     Args:
         domain_field: the field of a sample's domain, as :func:`read_domain` reads it.
         installed_metrics: the metrics that are installed: they say which answers need a look.
@@ -286,7 +288,8 @@ def count_run(
         {m.name: create_groups(m, domain_field) for m in metrics},
         AnswerSelector(MAX_ANSWERS_SHOWN),
     )
-    run_model, installed = run["backends"].get("model"), list(installed_metrics)
+    installed = list(installed_metrics)
+    name_model = ModelNamer(run, installed)
     columns = ColumnCounter()
     run_outcomes = start_outcomes(folder, run, metrics, installed)
     total = run["samples"]["samples"]
@@ -301,9 +304,12 @@ def count_run(
             domain = read_domain(sample, domain_field)
             for assessment in row.assessments:
                 result.add(assessment)
+                if assessment.fault == MODEL_NOT_GIVEN:
+                    left_out = result.left_out.setdefault(assessment.metric, Counter())
+                    left_out[sample.get("model") or ""] += 1
                 if assessment.score is not None:
                     result.groups[assessment.metric].add(
-                        sample.get("model") or run_model,
+                        name_model(sample, assessment),
                         domain,
                         assessment.score,
                         rating_of(sample),
@@ -329,6 +335,40 @@ def _read_other_outcomes(folder: RunFolder) -> Iterator[Asked]:
         yield read_asked(prepared.get("asked"))
     for asked in (folder.read_json(SECOND_FILE) or {}).get("asked", ()):
         yield read_asked(asked)
+
+
+class ModelNamer:
+    """Names the model whose value a score is: the sample's, else the one that the run asked.
+
+    If a run asked its single model about an answer of another name, both stand in the name.
+    """
+
+    def __init__(self, run: Mapping[str, Any], installed: Iterable[Metric]) -> None:
+        self._run_model = find_run_model(run)
+        # Names under which a run has its models are those of the samples.
+        has_names = isinstance(run["backends"].get(MODEL_ROLE), Mapping)
+        asking = [] if has_names else [metric.name for metric in installed if _may_ask(metric)]
+        self._asking_metrics = frozenset(asking)
+        self._is_other: dict[str, bool] = {}
+
+    def __call__(self, sample: Mapping[str, Any], assessment: Assessment) -> str | None:
+        """Return the name for a stored sample and one of its assessments."""
+        model, run_model = sample.get("model"), self._run_model
+        is_called = run_model is not None and run_model in assessment.usage
+        if not (model and is_called and assessment.metric in self._asking_metrics):
+            return model or run_model
+        if model not in self._is_other:
+            self._is_other[model] = is_other_model(model, str(run_model))
+        return f"{model} (asked: {run_model})" if self._is_other[model] else model
+
+
+def _may_ask(metric: Metric) -> bool:
+    """Whether a metric may have asked the model of a run."""
+    try:
+        return asks_model(metric)
+    # Its packages are not installed here, or it is another package's: its calls decide.
+    except Exception:
+        return True
 
 
 def start_outcomes(

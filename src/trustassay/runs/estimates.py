@@ -323,6 +323,8 @@ class Plan:
     second: str | None = None
     """The name of a second reader. Its calls depend on the findings of the first one, and are not
     counted."""
+    left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By metric, the samples that are left out since their model is not given, by its name."""
 
     @property
     def usd(self) -> float | None:
@@ -360,6 +362,7 @@ class Plan:
             "unsure": dict(self.unsure),
             **({"unread": dict(self.unread)} if self.unread else {}),
             **({"second": self.second} if self.second else {}),
+            **({"left_out": self.left_out} if self.left_out else {}),
             "usd": self.usd,
             "usd_range": self.usd_range,
             "seconds": round(self.seconds, 1),

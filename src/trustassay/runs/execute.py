@@ -48,6 +48,7 @@ from trustassay.judging.second_reader import (
     SecondReader,
 )
 from trustassay.report.review import problem_of
+from trustassay.runs.answering_models import check_model, settle_models
 from trustassay.runs.calibrator import check_calibrator
 from trustassay.runs.fill import (
     SAMPLES_PER_CALL,
@@ -182,10 +183,12 @@ async def _begin(
         # Step 3: settle what depends on the samples: shard, second reader, keys, ``auto`` options.
         with part_path.open("rb") as file:
             shard = ShardMark.take(json.loads(file.readline()))
+        backends = settle_models(
+            backends, intake.census, is_shard=shard is not None, is_drawn=options.is_part
+        )
         check_second(metrics, backends, options.second, shard=shard is not None)
         # A key is only needed if a reply is missing, or if a metric asks the model itself.
-        missing = intake.inventory.samples - intake.inventory.responses
-        check_run_keys(metrics, backends, options.stores(folder), missing)
+        check_run_keys(metrics, backends, options.stores(folder), intake.inventory.unanswered)
         backend_names = backends.names()
         resolved_metrics = resolve_metrics(metrics, intake.inventory, backend_names)
         run = _CheckedRun(resolved_metrics, stages, backends, folder, options, intake)
@@ -409,7 +412,7 @@ class _CheckedRun:
         """Count the samples that a stage would fill."""
         # The common case is known from the first pass, without reading all samples again.
         if [stage.field for stage in self.stages] == ["response"]:
-            return self.intake.inventory.samples - self.intake.inventory.responses
+            return self.intake.inventory.unanswered
         samples = self.folder.samples() if self.stages else ()
         return sum(any(stage.lacks(sample) for stage in self.stages) for sample in samples)
 
@@ -643,13 +646,15 @@ async def assess_sample(
         second: the second reader, if it is to read the answer. Where the first reader does not read
             the answer's language, the second one reads instead of it.
     """
-    models, limits = SampleModels(client), options.limits
+    models, limits = SampleModels(client, model=sample.model), options.limits
     try:
         limits.check(sample)
+        # Before other models are asked, such as one that makes distractors, and paid for nothing.
+        check_model(metric, sample, client.backends)
         unread = assess_other_language(metric, sample, cast(Models, models))
         # The first reader cannot read the answer: the second one takes its place for all claims.
         if second_reads_alone := second is not None and unread is not None:
-            models, second = SampleModels(client, ROLE), None
+            models, second = SampleModels(client, ROLE, sample.model), None
             # The second reader may not read the language either.
             unread = assess_other_language(metric, sample, cast(Models, models))
         context = Context(sample, cast(Models, models), prepared, options.seed, limits, second)

@@ -28,6 +28,7 @@ from trustassay.runs.answering import (
     parse_answers,
     parse_pairs,
 )
+from trustassay.runs.answering_models import is_other_model
 from trustassay.runs.options import check_bounds
 
 STAND_IN_TEXT = "A stand-in."
@@ -125,14 +126,13 @@ class Stage(ABC):
 
 @dataclass(frozen=True)
 class ResponseStage(Stage):
-    """Asks the model under assessment for the response; ``name`` is stored with it.
+    """Asks the model under assessment for the response: the sample's own, if several are given.
 
-    ``which`` names the model if several are under assessment.
+    Its name is stored with the response. ``which`` names one model that is asked for all samples.
     """
 
     field: ClassVar[str] = "response"
     answering: Answering
-    name: str
     repeat: int = 0
     which: str = ""
 
@@ -151,9 +151,13 @@ class ResponseStage(Stage):
 
     async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         request = self.answering.request(sample, self.repeat)
-        reply = await models.request(request, MODEL_ROLE, self.which)
         # With a blank response the sample's ``model`` wrote that one, not this reply.
-        model = (sample.model if sample.response is None else None) or self.name
+        named_model = sample.model if sample.response is None else None
+        name, backend_name = models.find_model(self.which or sample.model)
+        reply = await models.request(request, MODEL_ROLE, name)
+        # A single model without a name may be another one than the sample's.
+        if named_model and not is_other_model(named_model, backend_name):
+            name = name or named_model
         metadata = remove_response(sample).metadata
         if reply.finish == "length":
             metadata = {**metadata, CUT_FIELD: True}
@@ -163,6 +167,7 @@ class ResponseStage(Stage):
             most = self.answering.logprobs or 0
             metadata = {**metadata, TOKENS_FIELD: [token.to_json(most) for token in tokens]}
         text = reply.text.strip()
+        model = name or backend_name
         return StageResult(replace(sample, response=text, model=model, metadata=metadata), calls=1)
 
     def settings(self) -> dict[str, Any]:
@@ -304,10 +309,10 @@ def choose_stages(
     result: list[Stage] = []
     if "documents" in wanted_fields and backends.find("search"):
         result.append(_DocumentStage(filling.documents))
-    model = backends.find("chat", MODEL_ROLE)
     # Without metrics the caller only generates answers.
-    if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
-        result.append(ResponseStage(filling.answering, model.name))
+    reads_response = not metrics or any(metric.reads_response for metric in metrics)
+    if reads_response and backends.names_of_role(MODEL_ROLE):
+        result.append(ResponseStage(filling.answering))
     if "references" in wanted_fields and (names := backends.names_of_role("references")):
         answering = filling.answering
         # A reference answers from what its model knows, also where the sample has passages.

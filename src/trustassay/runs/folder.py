@@ -27,6 +27,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.calls.backends import MODEL_ROLE
 from trustassay.core.files import Appender, cut_unfinished, open_atomic
 from trustassay.core.metric import ORIGIN, Assessment, Metric, MetricInfo
 from trustassay.core.registry import metric_from_settings
@@ -490,6 +491,17 @@ def read_metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, Me
             message = f"damaged (the description of {name} cannot be read)"
             raise RunFolderError(f"{folder.path / 'run.json'}: {message}") from None
     return result
+
+
+def find_run_model(run: Mapping[str, Any]) -> str | None:
+    """Return the model of a run that answered for samples which name none.
+
+    ``None`` if the run has no model, or several with names.
+    """
+    models = run.get("backends", {}).get(MODEL_ROLE)
+    if isinstance(models, Mapping):
+        return next(iter(models)) if len(models) == 1 else None
+    return models if isinstance(models, str) else None
 
 
 def load_metrics(run: Mapping[str, Any]) -> dict[str, Metric]:

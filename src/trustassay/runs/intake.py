@@ -39,6 +39,7 @@ from trustassay.input.records import (
     summarise_faults,
 )
 from trustassay.judging.second_reader import SecondReaderOptions
+from trustassay.runs.answering_models import ModelCensus
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.drawing import SampleDraw
 from trustassay.runs.fill import FillOptions, Stage
@@ -116,6 +117,11 @@ class RunOptions(InputOptions):
         # The turns of a chat are alike; as single units they would make intervals too narrow.
         if self.turns == ALL and self.unit is None:
             object.__setattr__(self, "unit", CHAT)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a part of the input is scored."""
+        return self.limit is not None or self.sample is not None
 
     @property
     def limits(self) -> TextLimits:
@@ -222,6 +228,13 @@ class Intake:
     """The number of all records."""
     drawn: Mapping[str, Any] | None = None
     """How a part of the input was drawn, for ``run.json``; ``None`` if all was taken."""
+    census: ModelCensus = field(default_factory=ModelCensus)
+    """The models that the samples name, as far as the run asks them."""
+
+    def count(self, sample: Sample) -> None:
+        """Count the fields of a sample, and its model."""
+        self.inventory.add(sample)
+        self.census.add(sample)
 
     def note(self, fault: InputFault) -> None:
         """Count a fault, and keep it if it is among the first thousand."""
@@ -241,6 +254,7 @@ async def take_in(
     check: Check = lambda _: [],
     what: str = "the input",
     drawing: SampleDraw | None = None,
+    census: ModelCensus | None = None,
 ) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
@@ -248,12 +262,13 @@ async def take_in(
         check: returns the problems of a well-formed sample.
         what: how the progress names the input.
         drawing: draws a part of the samples; only these are written.
+        census: counts the models of the samples.
 
     Raises:
         BadInputError: samples have faults, and ``skip_bad`` is off. ``target`` does not exist then.
         InputError: the input cannot be read at all, or holds no usable sample.
     """
-    intake = Intake()
+    intake = Intake(census=census or ModelCensus())
     digest = hashlib.sha256()
     samples = read_samples(
         source,
@@ -277,7 +292,7 @@ async def take_in(
                     continue
                 line = encode_sample(sample)
                 if not drawing:
-                    intake.inventory.add(sample)
+                    intake.count(sample)
                     digest.update(line)
                 file.write(line)
         # After all records: the user sees all faults at once.
@@ -311,7 +326,7 @@ def _write_drawn_lines(path: Path, is_drawn: Iterable[bool], intake: Intake, dig
     """Rewrite a file of samples with some of its lines; add them to inventory and digest."""
     with path.open("rb") as lines, open_atomic(path) as file:
         for line in compress(lines, is_drawn):
-            intake.inventory.add(Sample.parse(json.loads(line)))
+            intake.count(Sample.parse(json.loads(line)))
             digest.update(line)
             file.write(line)
 
@@ -335,13 +350,17 @@ async def admit_samples(
         BadInputError, InputError: as :func:`take_in`; no sample has the field of ``options.unit``.
         ValueError: a metric needs a backend that the run lacks, or a field that no sample has.
     """
-    has_model = backends.find("chat", MODEL_ROLE) is not None
+    has_model = bool(backends.names_of_role(MODEL_ROLE))
+    census = ModelCensus()
+    if has_model:
+        fills = any(stage.field == "response" for stage in stages)
+        census = ModelCensus(metrics, fills=fills)
     check = build_check(metrics, stages, has_model=has_model, pool=options.pool)
     check_all: Check = lambda sample: [*also(sample), *check(sample)]  # noqa: E731
     drawing = None
     if options.sample is not None:
         drawing = SampleDraw(options.sample, options.sample_by or "", options.unit, options.seed)
-    intake = await take_in(source, target, options, check_all, drawing=drawing)
+    intake = await take_in(source, target, options, check_all, drawing=drawing, census=census)
     try:
         # Only now is it known whether any sample brings the field that replaces a backend.
         check_served(metrics, backends, intake.inventory)
@@ -533,9 +552,12 @@ def read_source_state(source: PathText) -> list[str]:
 
 @asynccontextmanager
 async def open_samples(
-    source: Source, options: InputOptions, check: Check = lambda _: []
+    source: Source,
+    options: InputOptions,
+    check: Check = lambda _: [],
+    census: ModelCensus | None = None,
 ) -> AsyncIterator[tuple[RunFolder, Intake]]:
     """Read and check an input, and yield a folder that holds its samples until the block ends."""
     with TemporaryDirectory(prefix="trustassay-") as temporary_path:
         folder = RunFolder(Path(temporary_path))
-        yield folder, await take_in(source, folder.samples_path, options, check)
+        yield folder, await take_in(source, folder.samples_path, options, check, census=census)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.backends import resolve
-from trustassay.backends.registry import find_fault, load, takes_time
+from trustassay.backends.registry import find_fault, load, schemes, takes_time
 from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends, check_embeddings
 from trustassay.calls.capability import Capability, capabilities, capability
 from trustassay.calls.client import check_keys, has_replies
@@ -198,7 +198,7 @@ async def choose_backends(
         except UsageError as error:
             faults.append(error)
     if MODEL_ROLE in given_backends:
-        models = name_models(given_backends[MODEL_ROLE], MODEL_ROLE, many=False)
+        models = name_models(given_backends[MODEL_ROLE], MODEL_ROLE)
         choices_by_place |= {
             BackendKey("chat", MODEL_ROLE, name): choice for name, choice in models.items()
         }
@@ -229,6 +229,20 @@ async def choose_backends(
                 except BackendError as error:
                     raise BackendError(f"{demand.metric.name}: {error}") from None
     return Backends(loaded)
+
+
+def _check_own_names(choices: Mapping[BackendKey, Any], loaded: Mapping[BackendKey, Any]) -> None:
+    """Refuse different objects of one name as models under assessment.
+
+    Replies are found by the name of the backend, so that each would get those of the other one.
+    """
+    objects_by_name: dict[str, Any] = {}
+    for place, choice in choices.items():
+        if place.role != MODEL_ROLE or isinstance(choice, str):
+            continue
+        name = loaded[place].name
+        if objects_by_name.setdefault(name, choice) is not choice:
+            raise UsageError(f"--model: two models have the name {name}; expected one for each")
 
 
 async def load_backends(
@@ -277,6 +291,7 @@ async def load_backends(
         if place not in loaded:
             loading = asyncio.to_thread(place_capabilities[place].load, choice) if load else None
             loaded[place] = await loading if loading else Unloaded(str(choice))
+    _check_own_names(wanted, loaded)
     return {place: loaded[place] for place in wanted}
 
 
@@ -304,21 +319,32 @@ def list_needed_backends(
     return option_names | {word.replace("_", " ") for word in option_names}
 
 
-def name_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
+def name_models(choice: Any, role: str, *, many: bool = False) -> dict[str, Any]:
     """Return the models of a role by name; a single one has the name "".
 
+    There may always be several models under assessment. A single one has the name that the user
+    gave it, since it then answers for the samples of that name alone.
+
     Args:
-        choice: a URI or an object, a mapping of them by name, or a list of them. In a list
-            ``NAME=URI`` gives a name; otherwise the model's own name is used, with a number if two
-            would share it.
-        many: whether the role may have several.
+        choice: a URI or an object, a mapping of them by name, or a list of them. ``NAME=URI``
+            gives a name; otherwise the model's own name is used, with a number if two would share
+            it.
+        many: whether a role of other models may have several.
 
     Raises:
         ValueError: several are given and there may be one.
     """
+    is_list = isinstance(choice, Sequence) and not isinstance(choice, str)
+    if role == MODEL_ROLE and not many:
+        if is_list and len(choice) == 1:
+            choice = choice[0]
+        elif is_list or isinstance(choice, Mapping):
+            return name_models(choice, role, many=True)
+        name, model = _split_named_uri(choice)
+        return {name: model}
     if isinstance(choice, Mapping):
         result = dict(choice)
-    elif isinstance(choice, Sequence) and not isinstance(choice, str):
+    elif is_list:
         result = {}
         for item in choice:
             name, model = _name_and_model(item)
@@ -353,13 +379,34 @@ def _check_defaults(demands: Iterable[Demand], given_backends: Mapping[str, Any]
 
 def _name_and_model(choice: Any) -> tuple[str, Any]:
     """Return name and model from ``NAME=URI``, or derive the name from a URI or an object."""
+    name, model = _split_named_uri(choice)
+    if name:
+        return name, model
     if not isinstance(choice, str):
         return str(getattr(choice, "name", None) or getattr(choice, "__name__", "model")), choice
-    if (result := _NAMED_URI.fullmatch(choice)) and ":" not in result["name"]:
-        return result["name"], result["uri"]
-    # "openai:org/model@https://host?x=1" gives "model".
-    _, _, model_part = choice.partition(":")
-    return re.split(r"@(?=https?://)|\?", model_part)[0].rsplit("/", 1)[-1] or choice, choice
+    return derive_model_name(choice), choice
+
+
+def _split_named_uri(choice: Any) -> tuple[str, Any]:
+    """Return name and model from ``NAME=URI``; the name is empty if none is given."""
+    if not isinstance(choice, str):
+        return "", choice
+    # Names come from the field ``model`` and may have any form ("org/model"), but what follows one
+    # begins as a URI does. In "openai:m?stop=hf:" it is the value of an option.
+    known_schemes = {scheme.name for scheme in schemes("chat model")}
+    for place in (match.start() for match in re.finditer("=", choice)):
+        name, uri = choice[:place], choice[place + 1 :]
+        is_option = "?" in name and name.partition(":")[0] in known_schemes
+        if name and ":" in uri and uri.partition(":")[0] in known_schemes and not is_option:
+            return name, uri
+    match = _NAMED_URI.fullmatch(choice)
+    return (match["name"], match["uri"]) if match else ("", choice)
+
+
+def derive_model_name(uri: str) -> str:
+    """Return the name of the model of a URI: ``model`` of ``openai:org/model@https://host?x=1``."""
+    _, _, model_part = uri.partition(":")
+    return re.split(r"@(?=https?://)|\?", model_part)[0].rsplit("/", 1)[-1] or uri
 
 
 def list_backend_options() -> dict[str, str]:
@@ -446,7 +493,12 @@ def _load_or_absent(
 ) -> Any:
     """Load a backend, or several by name; one that cannot be loaded is replaced by ``absent``."""
     if isinstance(name, Mapping):
-        return {key: _load_or_absent(load, item, absent, option) for key, item in name.items()}
+        # One URI may stand under two names, and is one backend.
+        loaded = {
+            item: _load_or_absent(load, item, absent, option)
+            for item in dict.fromkeys(name.values())
+        }
+        return {key: loaded[item] for key, item in name.items()}
     try:
         return load(name)
     except (UnknownNameError, BackendError) as error:

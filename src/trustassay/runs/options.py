@@ -216,12 +216,17 @@ def group_backends(
     return result
 
 
+def read_models(uris: Sequence[str]) -> str | Sequence[str]:
+    """Return the models of an option as Python functions take them: one alone, or a list."""
+    return uris[0] if len(uris) == 1 else uris
+
+
 def read_backends(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of ``--backend`` as keywords of Python functions."""
     result: dict[str, Any] = {}
     for role, uris in group_backends(texts).items():
-        # Several models can be judges and references; of every other role there is one.
-        if len(uris) > 1 and role not in ("reference", "judge"):
+        # Several models can be assessed, judges and references; of other roles there is one.
+        if len(uris) > 1 and role not in ("reference", "judge", "model"):
             raise UsageError(f"--backend {role}: expected one, got {len(uris)}")
         result[BACKEND_ROLES[role]] = uris if len(uris) > 1 or role == "reference" else uris[0]
     return result
@@ -230,7 +235,7 @@ def read_backends(texts: Sequence[str]) -> dict[str, Any]:
 class BackendChoices(TypedDict, total=False):
     """Backends: each a URI, or an object of the right protocol; ``None`` counts as not given.
 
-    judge, references: one, a list, or a mapping by name. backends: those of other packages'
+    model, judge, references: one, a list, or a mapping by name. backends: those of other packages'
     capabilities, by name.
     """
 
@@ -238,10 +243,12 @@ class BackendChoices(TypedDict, total=False):
         "Models",
         Flag(
             "--model",
-            f"The model to ask: {describe_forms('chat model')}.",
-            metavar="URI",
+            f"The model to ask: {describe_forms('chat model')}. Give one for each model of the "
+            "samples, by its name there: small=openai:small-1@URL.",
+            metavar="[NAME=]URI",
             group=MODELS,
-            kind=str | None,
+            kind=list[str],
+            read=read_models,
         ),
     ]
     judge: Annotated[
@@ -252,7 +259,7 @@ class BackendChoices(TypedDict, total=False):
             metavar="[NAME=]URI",
             group=MODELS,
             kind=list[str],
-            read=lambda uris: uris[0] if len(uris) == 1 else uris,
+            read=read_models,
         ),
     ]
     generator: "Models"

@@ -24,8 +24,9 @@ from trustassay.core.capabilities import EndpointLimits, Models, OptionChoice, R
 from trustassay.core.metric import Context, Metric
 from trustassay.core.progress import Progress
 from trustassay.core.sample import Sample
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, ModelNotGivenError
 from trustassay.judging.second_reader import ROLE
+from trustassay.runs.answering_models import check_model, settle_models
 from trustassay.runs.estimates import (
     DEFAULT_LATENCY_S,
     CallEstimator,
@@ -77,6 +78,7 @@ async def plan(
         intake = await admit_samples(
             source, folder.samples_path, metrics, backends, stages, options
         )
+        backends = settle_models(backends, intake.census, is_drawn=options.is_part)
         metrics = resolve_metrics(metrics, intake.inventory, backends.names())
         calls_path = out and RunFolder(out).calls_path
         calls = Calls(
@@ -92,7 +94,8 @@ async def plan(
         parts = await asyncio.to_thread(rehearsal.price_parts)
         second = backends.names().get(ROLE)
         unsure, unread = dict(rehearsal.unsure), dict(rehearsal.unread)
-        return Plan(intake.inventory.samples, parts, unsure, unread, second)
+        left_out = {name: dict(counts) for name, counts in rehearsal.left_out.items()}
+        return Plan(intake.inventory.samples, parts, unsure, unread, second, left_out)
 
 
 def _open_store(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
@@ -109,6 +112,8 @@ class _Rehearsal:
     def __init__(self, client: Client, calls: Calls, options: RunOptions) -> None:
         self.unsure: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
+        self.left_out: dict[str, Counter[str]] = {}
+        """By metric, the samples whose model is not given, by the name of the model."""
         self.stood_in = 0
         """How many stand-ins replaced a reply."""
         self.options = options
@@ -151,7 +156,8 @@ class _Rehearsal:
         for stage in stages:
             if stage.lacks(sample) and not stage.problems(sample):
                 name = ANSWERING if stage.field == "response" else stage.field
-                result = await stage.fill(sample, _StandIns(self, name, self._client))
+                models = _StandIns(self, name, self._client, sample.model)
+                result = await stage.fill(sample, models)
                 sample = stage.stand_in(result.sample) if result.failure else result.sample
         return sample
 
@@ -160,7 +166,7 @@ class _Rehearsal:
         prepared: dict[str, Any] = {}
         for metric in metrics:
             if metric.pool:
-                models = cast(Models, _StandIns(self, metric.name, self._client))
+                models = cast(Models, _StandIns(self, metric.name, self._client, None))
                 try:
                     prepared[metric.name] = await metric.prepare(pool, models)
                 except Exception:
@@ -173,15 +179,21 @@ class _Rehearsal:
     ) -> None:
         """Rehearse the scoring of one sample."""
         for metric in metrics:
-            models = cast(Models, _StandIns(self, metric.name, self._client))
+            models = cast(Models, _StandIns(self, metric.name, self._client, sample.model))
             prepared_value, limits = prepared.get(metric.name), self.options.limits
             context = Context(sample, models, prepared_value, self.options.seed, limits)
             try:
                 limits.check(sample)
+                check_model(metric, sample, self._client.backends)
+                # As in a run, where such a sample has no response in place of a stand-in.
+                if metric.reads_response and not sample.answered:
+                    self._client.backends.find_model(sample.model)
                 if assess_other_language(metric, sample, models):
                     self.unread[metric.name] += 1
                 else:
                     await metric.assess(context)
+            except ModelNotGivenError as error:
+                self.left_out.setdefault(metric.name, Counter())[error.model] += 1
             except Exception:
                 # The metric could not use a stand-in reply; its later requests are not counted.
                 self.unsure[metric.name] += 1
@@ -305,8 +317,10 @@ class _Rehearsal:
 class _StandIns(SampleModels):
     """The models as a metric sees them in a rehearsal: requests are counted and not sent."""
 
-    def __init__(self, rehearsal: _Rehearsal, metric: str, client: Client) -> None:
-        super().__init__(client)
+    def __init__(
+        self, rehearsal: _Rehearsal, metric: str, client: Client, model: str | None
+    ) -> None:
+        super().__init__(client, model=model)
         self._rehearsal, self._metric = rehearsal, metric
 
     @property
@@ -320,6 +334,7 @@ class _StandIns(SampleModels):
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
         """Return the stored reply to a request, or a stand-in."""
+        which = self._choose_name(role, which)
         # Raises if the run has no such backend, as it would in a run.
         self._client.find(name, role, which)
         backend = self._client.backends.find(name, role, which)

@@ -6,9 +6,14 @@ from typing import Any
 from trustassay.core.asked import AskedModel, load_rows
 from trustassay.core.assessment import REMARKS
 from trustassay.core.outcome import BLANK
+from trustassay.errors import MODEL_NOT_GIVEN, ModelNotGivenError, shorten_name
 from trustassay.report.asked import describe_unanswered
+from trustassay.runs.answering_models import MAX_MODELS_LISTED
 from trustassay.text.limits import TOO_LONG
+from trustassay.text.words import amount
 
+LEFT_OUT = "left_out"
+"""Key in ``summary.json``: by metric, the answers whose model was not given, by its name."""
 DRAWN, GROWN = "drawn", "grown"
 """Keys in ``run.json`` and ``summary.json``: how a part of the input was drawn; the figures before
 the run grew."""
@@ -65,11 +70,16 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             # The same answers, which a metric could not assess.
             if kind == "empty" and count == summary.get("answers", {}).get("blank"):
                 continue
+            # Counted by model below.
+            if kind == MODEL_NOT_GIVEN and metric in summary.get(LEFT_OUT, {}):
+                continue
             consequence = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
             # An empty answer is no failure of a call.
             if kind == "empty":
                 consequence = f"answers {_was_or_were(count)} empty"
             result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
+    for metric, left_out in summary.get(LEFT_OUT, {}).items():
+        result += [f"{metric}: {sentence}" for sentence in describe_left_out(left_out)]
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]
         # Both bounds of the mean, as if all open answers had the lowest or the highest score.
@@ -95,6 +105,24 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
 def read_asked_rows(summary: Mapping[str, Any]) -> list[AskedModel]:
     """Return who was asked, those with most missing replies first."""
     return load_rows(summary.get("asked", {}))
+
+
+def describe_left_out(counts_by_model: Mapping[str, int]) -> list[str]:
+    """Return a sentence for each model whose answers are left out, as it was not given.
+
+    Args:
+        counts_by_model: the numbers of answers by the model's name, ``""`` if they name none.
+    """
+    ordered = sorted(counts_by_model.items(), key=lambda item: (-item[1], item[0]))
+    result = []
+    for model, count in ordered[:MAX_MODELS_LISTED]:
+        of_model = f"of {shorten_name(model)}" if model else "without a model"
+        reason = ModelNotGivenError(model)
+        result.append(f"left out: {amount(count, 'answer')} {of_model}: {reason}")
+    if rest := ordered[MAX_MODELS_LISTED:]:
+        count = sum(number for _, number in rest)
+        result.append(f"left out: {amount(count, 'answer')} of {len(rest):,} other models")
+    return result
 
 
 def describe_draw(draw: Mapping[str, Any]) -> str:

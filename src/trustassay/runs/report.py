@@ -36,7 +36,12 @@ from trustassay.report.review import ReviewCounts, lines_of, problem_of
 from trustassay.runs import calibrator as probabilities
 from trustassay.runs import counts
 from trustassay.runs.calibrator import read_calibrator
-from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
+from trustassay.runs.folder import (
+    RunFolder,
+    find_run_model,
+    load_metrics,
+    read_metric_infos,
+)
 from trustassay.runs.intake import WHY
 from trustassay.runs.lines import StepCallback, hash64
 from trustassay.runs.remarks import read_asked_rows, write_notes, write_remarks
@@ -416,12 +421,13 @@ class _PooledRuns:
     def count(self, number: int, step: StepCallback) -> None:
         """Count all answers of the run with this number."""
         run = self.runs[number]
-        unnamed = run.settings["backends"].get("model") or run.folder.path.name
+        unnamed = find_run_model(run.settings) or run.folder.path.name
+        name_model = counts.ModelNamer(run.settings, self.installed_metrics.values())
         for place, sample, all_of_sample in counts.read_rows(run.folder, list(run.infos.values())):
             # Each run may have further metrics, in another order.
             by_name = {assessment.metric: assessment for assessment in all_of_sample}
             assessments = [by_name[name] for name in self.infos]
-            model = str(sample.get("model") or unnamed)
+            model = str(name_model(sample, assessments[0]) or unnamed)
             domain = read_domain(sample, self._domain_field)
             flags = [
                 problem_of(self.installed_metrics.get(assessment.metric), assessment) is not None
@@ -431,7 +437,10 @@ class _PooledRuns:
             for assessment in assessments:
                 if assessment.score is not None:
                     self.groups[assessment.metric].add(
-                        model, domain, assessment.score, counts.read_sample_label(sample)
+                        name_model(sample, assessment) or unnamed,
+                        domain,
+                        assessment.score,
+                        counts.read_sample_label(sample),
                     )
             # The same answer in two runs, as after a copy of a part: it would count twice in every
             # mean.

@@ -35,7 +35,7 @@ from trustassay.runs.counts import build_outcome_columns
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import AssessmentLine, StepCallback, StoredAssessments
-from trustassay.runs.remarks import DRAWN, GROWN
+from trustassay.runs.remarks import DRAWN, GROWN, LEFT_OUT
 from trustassay.runs.report import LARGER_JUDGE, RunRatings, write_report
 from trustassay.runs.second_reading import summarise_second_pass
 from trustassay.runs.units import QUESTIONS, UNIT, read_units, sketch_questions
@@ -111,6 +111,7 @@ def write_outputs(
         "skipped": run["skipped"],
         **summarise_second_pass(folder, metrics, run, options.seed),
         **answer_counts,
+        **({LEFT_OUT: counted.left_out} if counted.left_out else {}),
         counts.LOOKED_KEY: counted.look_counts.to_dict(),
         **_count_asked(counted, run),
         counts.OUTCOMES_KEY: {

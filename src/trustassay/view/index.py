@@ -377,8 +377,8 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
 
 def _answering_models(run: Mapping[str, Any], summary: Mapping[str, Any] | None) -> str:
     """Return the models that gave the answers of a run, as far as its two files say."""
-    answering_model = run["backends"].get("model")
-    names = {str(answering_model)} if answering_model else set()
+    models = run["backends"].get("model") or ()
+    names = {models} if isinstance(models, str) else set(models)
     for table in ((summary or {}).get("groups") or {}).values():
         names |= {str(group["model"]) for group in table["groups"] if group.get("model")}
     return ", ".join(sorted(names))

@@ -29,7 +29,7 @@ from trustassay.people.annotate.session import (
 from trustassay.people.label.command import default_plan
 from trustassay.people.label.plan import AnswerKey, LabelPlan, read_plan
 from trustassay.report.answers import AnswerRatings, MetricResult, RaterRatings
-from trustassay.runs.folder import RunFolder
+from trustassay.runs.folder import RunFolder, find_run_model
 from trustassay.view.index import file_stamp
 from trustassay.view.pages import Site
 
@@ -219,8 +219,7 @@ def store_rating(
 
 def _model_field(folder: RunFolder, sample: Sample) -> dict[str, Any]:
     """Return the field with the model of an answer: the sample's, else the run's; may be empty."""
-    run_model = (folder.read_run() or {}).get("backends", {}).get("model")
-    model = sample.model or (run_model if isinstance(run_model, str) else "")
+    model = sample.model or find_run_model(folder.read_run() or {})
     return {"model": model} if model else {}
 
 

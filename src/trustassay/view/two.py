@@ -21,7 +21,7 @@ from trustassay.compare.two_runs import build_document, compare
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.report.document import ChangedAnswer, ChangedAnswers, PageDocument, Section
 from trustassay.runs.counts import DOMAIN
-from trustassay.runs.folder import RunFolder
+from trustassay.runs.folder import RunFolder, find_run_model
 from trustassay.runs.units import read_domain
 from trustassay.view import documents
 from trustassay.view.index import Index, RunRow
@@ -171,7 +171,7 @@ def _read_groups(path: Path) -> list[str]:
     """Return the group of each sample of a run: its model and domain, as in the index."""
     folder = RunFolder(path)
     # Samples without a model were answered by the run's own.
-    default_model = (folder.read_run() or {"backends": {}})["backends"].get("model")
+    default_model = find_run_model(folder.read_run() or {})
     parts_of_samples = [
         (record.get("model") or default_model, read_domain(record, DOMAIN))
         for record in folder.sample_records()

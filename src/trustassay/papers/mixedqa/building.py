@@ -548,7 +548,7 @@ def _ask_models(
 ) -> AsyncGenerator[FilledSample, None]:
     """Yield the replies of all models to the first question, then to the second, and so on."""
     stages: list[Sequence[Stage]] = [
-        [ResponseStage(options.answering, name, which=name)] for name in models
+        [ResponseStage(options.answering, which=name)] for name in models
     ]
     # A generator: questions are taken as there is room for requests.
     tasks = ((question, stage, 0) for question in questions for stage in stages)

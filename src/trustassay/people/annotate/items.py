@@ -11,7 +11,7 @@ from typing import Any
 
 from trustassay.core.sample import Document, Sample
 from trustassay.input.records import InputError
-from trustassay.runs.folder import RunFolder
+from trustassay.runs.folder import RunFolder, find_run_model
 from trustassay.runs.intake import InputOptions, open_samples
 from trustassay.runs.lines import encode_sample
 from trustassay.runs.units import read_domain
@@ -158,10 +158,9 @@ def _read_samples(source: Path, reading: RatingInputOptions) -> tuple[list[Sampl
             raise InputError(f"{source}: {flag} is for files; a run's samples have our names")
         folder = RunFolder(source)
         run: Mapping[str, Any] = folder.read_run() or {}
-        model_of_run = run.get("backends", {}).get("model")
         max_samples = math.inf if reading.limit is None else reading.limit
         result = [sample for number, sample in enumerate(folder.samples()) if number < max_samples]
-        return result, model_of_run if isinstance(model_of_run, str) else "", 0
+        return result, find_run_model(run) or "", 0
 
     async def read() -> tuple[list[Sample], str, int]:
         async with open_samples(source, reading) as (folder, intake):

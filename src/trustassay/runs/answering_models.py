@@ -1,0 +1,194 @@
+"""Which of the models under assessment is asked about which samples.
+
+An answer belongs to the model that its sample names, so that no other model is asked about it.
+
+1. Count the models of the samples that a run asks about (:class:`ModelCensus`).
+2. Give each model of the run the name that it has in the samples (:func:`settle_models`), or
+   refuse the run before anything is asked.
+3. Refuse single samples whose model was not given (:func:`check_model`).
+"""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from trustassay.backends.registry import schemes
+from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends
+from trustassay.core.metric import Metric
+from trustassay.core.sample import Sample
+from trustassay.errors import ModelNotGivenError, UsageError, did_you_mean, shorten_name
+from trustassay.runs.needs import derive_model_name, list_demands
+
+MAX_MODELS_LISTED = 8
+"""Models that a message lists."""
+_SCHEMES_WITHOUT_MODEL = ("replay", "python")
+_SUFFIXES_WITHOUT_MEANING = (":latest", ".gguf")
+
+
+class ModelCensus:
+    """Counts the models that samples name, ``""`` for none, as far as a run asks them.
+
+    Args:
+        metrics: those of the run.
+        fills: whether a model answers samples without a response.
+        replaces: whether it also answers those with one.
+    """
+
+    def __init__(
+        self, metrics: Iterable[Metric] = (), *, fills: bool = False, replaces: bool = False
+    ) -> None:
+        asking = [metric for metric in metrics if asks_model(metric)]
+        self._always = replaces or any(map(_always_asks, asking))
+        self._asking, self._fills = asking, fills
+        self.concerned: Counter[str] = Counter()
+        """Samples about which a model may be asked."""
+        self.required: Counter[str] = Counter()
+        """Those of them that cannot be scored without it."""
+
+    def add(self, sample: Sample) -> None:
+        """Count a sample."""
+        model = sample.model or ""
+        must_ask = (
+            self._always
+            or (self._fills and not sample.answered)
+            or any(metric.problems_without_model(sample) for metric in self._asking)
+        )
+        self.concerned[model] += must_ask or bool(self._asking)
+        self.required[model] += must_ask
+
+
+def settle_models(
+    backends: Backends, census: ModelCensus, *, is_shard: bool = False, is_drawn: bool = False
+) -> Backends:
+    """Return the backends of a run, its models under assessment under the names in the samples.
+
+    A single model without a name stays so, and answers for all samples, unless these name
+    different models. With a name each answers for the samples of that name, and a single one also
+    for those that name none.
+
+    Args:
+        is_shard: whether the samples are a shard, which may lack some of the models. They stay, as
+            all shards of an input have the same settings.
+        is_drawn: whether the samples are another part of an input; models that it lacks are left
+            out.
+
+    Raises:
+        UsageError: no sample has the name of a model, or two models have the same.
+    """
+    models = {place.name: model for place, model in backends.by_key.items() if _is_model(place)}
+    names = [name for name, count in census.concerned.items() if name and count]
+    has_nameless = bool(census.concerned[""])
+    if not models or len(names) + has_nameless == 0:
+        return backends
+    if [*models] == [""] and len(names) + has_nameless == 1:
+        return backends
+    settled: dict[str, str] = {}
+    for name, model in models.items():
+        new_name = find_same_model(name, model.name, names)
+        answers_nameless = has_nameless and len(models) == 1
+        if not (new_name or answers_nameless or is_shard):
+            if is_drawn and len(models) > 1:
+                continue
+            # A model that need not be asked may lack answers, unless the user named it.
+            if name or +census.required:
+                raise UsageError(_describe_unknown(name, model.name, +census.concerned))
+        new_name = new_name or name or derive_model_name(model.name)
+        if new_name in settled.values():
+            text = shorten_name(new_name)
+            raise UsageError(f"--model: two models are given for the answers of {text!r}")
+        settled[name] = new_name
+    if not settled:
+        raise UsageError(_describe_unknown(next(iter(models)), "", +census.concerned))
+    by_key = {}
+    for place, backend in backends.by_key.items():
+        if not _is_model(place):
+            by_key[place] = backend
+        elif place.name in settled:
+            by_key[place._replace(name=settled[place.name])] = backend
+    return Backends(by_key)
+
+
+def _is_model(place: BackendKey) -> bool:
+    return place.role == MODEL_ROLE
+
+
+def check_model(metric: Metric, sample: Sample, backends: Backends) -> None:
+    """Raise :class:`ModelNotGivenError` if a metric must ask a sample's model, and it is absent."""
+    try:
+        backends.find_model(sample.model)
+    except ModelNotGivenError:
+        if _always_asks(metric) or (asks_model(metric) and metric.problems_without_model(sample)):
+            raise
+
+
+def find_same_model(name: str, backend_name: str, names: Sequence[str]) -> str:
+    """Return the name among ``names`` that a model has there; empty if there is none, or several.
+
+    The same spelling comes first; otherwise case, folders and ``:latest`` do not matter.
+
+    Args:
+        name: the one that the user gave to the model; empty if none.
+        backend_name: the one of its backend, such as ``openai:big@https://host/v1``.
+    """
+    derived_name = "" if name else derive_model_name(backend_name)
+    for exact_name in (name, backend_name, derived_name):
+        if exact_name and exact_name in names:
+            return exact_name
+    key = _simplify_name(name or backend_name)
+    matches = [other for other in names if _simplify_name(other) == key]
+    return matches[0] if len(matches) == 1 else ""
+
+
+def is_other_model(model: str, backend_name: str) -> bool:
+    """Whether a backend's name says that it is not the model that a sample names.
+
+    The names of functions and of files of replies say nothing of a model.
+    """
+    scheme = backend_name.partition(":")[0]
+    is_silent = scheme in _SCHEMES_WITHOUT_MODEL or scheme not in _list_schemes()
+    return not is_silent and not find_same_model("", backend_name, [model])
+
+
+def list_models(counts: Mapping[str, int]) -> str:
+    """Return the models of samples with their numbers, the most frequent first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    texts = [f"{shorten_name(name) or 'none named'} ({count:,})" for name, count in ordered]
+    more = len(texts) - MAX_MODELS_LISTED
+    return ", ".join(texts[:MAX_MODELS_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _list_schemes() -> set[str]:
+    return {scheme.name for scheme in schemes("chat model")}
+
+
+def _simplify_name(name: str) -> str:
+    scheme, separator, _ = name.partition(":")
+    if separator and scheme in _list_schemes():
+        name = derive_model_name(name)
+    name = name.rsplit("/", 1)[-1].casefold()
+    for suffix in _SUFFIXES_WITHOUT_MEANING:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def _describe_unknown(name: str, backend_name: str, counts: Mapping[str, int]) -> str:
+    listed = f"the samples are of {list_models(counts)}"
+    names = [shorten_name(known) for known in [*counts][:MAX_MODELS_LISTED] if known]
+    if name:
+        unknown = did_you_mean("model", shorten_name(name), names)
+        return f"--model: {unknown}\n{listed}; give the model of each as --model NAME=URI"
+    example = shlex.quote(f"{names[0] if names else 'NAME'}={backend_name}")
+    return (
+        f"--model {backend_name}: {listed}, and none of these is its name\n"
+        f"say whose answers it gave, as --model {example}; answers of other models are left out"
+    )
+
+
+def asks_model(metric: Metric) -> bool:
+    """Whether a metric may ask the model under assessment."""
+    return any(demand.role == MODEL_ROLE for demand in list_demands([metric]))
+
+
+def _always_asks(metric: Metric) -> bool:
+    demands = list_demands([metric])
+    return any(demand.role == MODEL_ROLE and not demand.need.optional for demand in demands)
