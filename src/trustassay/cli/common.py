@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -95,6 +95,16 @@ Metrics = Annotated[
         "May be given more than once. Default: chosen by what the samples have.",
         metavar="NAME[:OPTION=VALUE,...]",
         group=MODELS,
+    ),
+]
+AllowMissingReferences = Annotated[
+    bool,
+    Flag(
+        "--allow-missing-references",
+        "fewl: score an answer also if a call to a reference failed, by the references that "
+        "answered, and show the absences; short for fewl:allow_missing_references=yes.",
+        group=MODELS,
+        rare=True,
     ),
 ]
 RatingFields = Annotated[
@@ -455,3 +465,20 @@ def internal_error(error: Exception) -> NoReturn:
     )
     complain(one_line(f"trustassay: {message}{location}"))
     raise typer.Exit(INTERNAL)
+
+
+def allow_missing_references(metrics: Sequence[str]) -> list[str]:
+    """Return metrics as ``--metric`` takes them, with the option of ``fewl`` that is asked for.
+
+    Raises:
+        UsageError: ``fewl`` is not among them.
+    """
+    result = []
+    for metric in metrics:
+        name, _, options = metric.partition(":")
+        if name == "fewl":
+            options = ",".join(filter(None, (options, "allow_missing_references=yes")))
+        result.append(f"{name}:{options}" if options else name)
+    if result == list(metrics):
+        raise UsageError("--allow-missing-references: needs --metric fewl")
+    return result

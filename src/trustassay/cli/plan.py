@@ -24,6 +24,7 @@ def plan(  # noqa: PLR0913
     sources: common.Sources,
     *,
     metric: common.Metrics,
+    allow_missing_references: common.AllowMissingReferences,
     backends: BackendChoices,
     out: Annotated[
         Path | None,
@@ -49,6 +50,8 @@ def plan(  # noqa: PLR0913
     from trustassay import api
 
     source = common.join_sources(sources)
+    if allow_missing_references:
+        metric = common.allow_missing_references(metric)
     metric = metric or common.default_metrics(source, records, backends)[0]
     result = api.plan(
         source,

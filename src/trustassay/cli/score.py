@@ -141,6 +141,7 @@ def score(  # noqa: PLR0913 - one argument an option
     sources: common.Sources,
     *,
     metric: common.Metrics,
+    allow_missing_references: common.AllowMissingReferences,
     backends: BackendChoices,
     out: Annotated[
         Path | None,
@@ -204,6 +205,8 @@ def score(  # noqa: PLR0913 - one argument an option
     opentelemetry-instrument -- trustassay score log.jsonl --follow \\
         --threshold 0.3 --out runs/live --opentelemetry
     """
+    if allow_missing_references:
+        metric = common.allow_missing_references(metric)
     # A growing file: options that only apply to a complete input are refused, not ignored.
     if following.follow:
         other_options: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
