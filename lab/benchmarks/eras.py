@@ -13,13 +13,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lab.benchmarks.local_methods import uri
+from lab.benchmarks.local_models import path_of
 from lab.benchmarks.recording import replies, write_replies
 from trustassay import score
+from trustassay.papers.reproduce.setup import RECORDED
 from trustassay.papers.reproduce.truthfulness import (
     BUNDLED_ANSWERS,
     BUNDLED_REPLIES,
-    BUNDLED_REPEATS,
+    BUNDLED_REPLY_TOKENS,
+    REPEATS,
     RUBRICS,
     build_metric,
 )
@@ -29,22 +31,22 @@ def main() -> None:
     """Ask for all votes on both rubrics, and write them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of runs and replies")
-    parser.add_argument("--repeats", type=int, default=BUNDLED_REPEATS)
+    parser.add_argument("--repeats", type=int, default=REPEATS)
     arguments = parser.parse_args()
     lines: list[str] = []
     for rubric in RUBRICS:
         run = arguments.out / f"{rubric}-{arguments.repeats}"
         score(
             BUNDLED_ANSWERS,
-            metrics=build_metric(rubric, arguments.repeats),
-            judge=uri("1.5b"),
+            metrics=build_metric(rubric, arguments.repeats, BUNDLED_REPLY_TOKENS),
+            judge=f"gguf:{path_of('1.5b')}?context=1024&parallel=4&threads=1",
             out=run,
             cache=arguments.out / "cache",
             report=False,
             progress=True,
         )
         lines += replies(run)
-    write_replies(lines, BUNDLED_REPLIES)
+    write_replies(lines, RECORDED / BUNDLED_REPLIES)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,6 +42,7 @@ from trustassay.papers.reproduce.tables import (
     ReproducedRow,
     ReproducedTable,
     Reproduction,
+    list_missing_intervals,
 )
 from trustassay.people.agree import RaterAgreement, measure_agreement
 from trustassay.people.votes import join_ratings
@@ -63,8 +66,6 @@ MAX_DRAWN_ANSWERS = 60
 BUNDLED_ANSWERS = RECORDED / "eras.jsonl"
 """One question and 21 answers of this project, with the levels that its author expected."""
 BUNDLED_REPLIES = "eras-replies.jsonl.gz"
-BUNDLED_REPEATS = 10
-"""Rounds that were recorded."""
 BUNDLED_REPLY_TOKENS = 20
 """Tokens of a recorded reply at most."""
 TEMPERATURE = 1.0
@@ -72,9 +73,19 @@ TEMPERATURE = 1.0
 MAX_REPLY_TOKENS = 300
 ANSWER_FILES = ("answers.jsonl", "answers.json", "answers.csv")
 RATING_ENDINGS = (".csv", ".tsv", ".jsonl", ".json")
+AGREEMENT_COLUMNS = ("answers", "matched", "lower", "higher", "kappa, quadratic")
+SPREAD = "mean standard deviation"
+STABILITY_COLUMNS = ("answers", SPREAD, "variance 0", "inconsistent", "replies not read")
+RATER_COLUMNS = ("answers", "equal, %", "kappa, quadratic", "alpha, ordinal")
 NOT_THE_ARTICLES = (
     "of the article's 21 answers six are printed, and its judge, GPT-4 of 2023, cannot be asked"
 )
+
+
+def count_recorded_rounds() -> int:
+    """Return the number of rounds in the bundled replies."""
+    with gzip.open(RECORDED / BUNDLED_REPLIES, "rt", encoding="utf-8") as lines:
+        return 1 + max(int(json.loads(line)["repeat"]) for line in lines)
 
 
 def build_metric(rubric: str, repeats: int, max_tokens: int = MAX_REPLY_TOKENS) -> Judge:
@@ -184,10 +195,11 @@ def choose_judge(setup: ReproductionSetup) -> tuple[int, Any, str]:
         return setup.repeats or REPEATS, setup.judge, setup.judge
     if not setup.is_bundled:
         raise UsageError("truthfulness: give the judge, --judge URI, such as openai:gpt-4o-mini")
-    repeats = setup.repeats or BUNDLED_REPEATS
-    if repeats > BUNDLED_REPEATS:
+    rounds = count_recorded_rounds()
+    repeats = setup.repeats or rounds
+    if repeats > rounds:
         raise UsageError(
-            f"repeats: the bundled replies are of {BUNDLED_REPEATS} rounds, got {repeats}; for "
+            f"repeats: the bundled replies are of {rounds} rounds, got {repeats}; for "
             "more give a judge, --judge URI"
         )
     recorded = open_recorded_model(BUNDLED_REPLIES)
@@ -258,12 +270,13 @@ def _build_agreement_table(votes: Sequence[RoundVotes], repeats: int) -> Reprodu
         number="Graph 1 and its like for informativeness",
         title="the judge's levels beside those that people expected",
         first="rubric, of which votes",
-        columns=["answers", "matched", "lower", "higher", "kappa, quadratic"],
+        columns=AGREEMENT_COLUMNS,
         rows=rows,
         not_comparable=NOT_THE_ARTICLES,
         notes=[
             "Lower: the judge gives a lower level than people expected. Intervals are over "
             "answers; all are answers to one question, so they do not speak of other questions.",
+            *list_missing_intervals(AGREEMENT_COLUMNS, rows),
             *(f"{of_rubric.rubric}: {note}" for of_rubric in votes for note in of_rubric.notes),
         ],
     )
@@ -354,18 +367,13 @@ def _build_stability_table(votes: Sequence[RoundVotes], repeats: int) -> Reprodu
         number="LLM Consistency across multiple runs",
         title=f"the spread of {amount(repeats, 'vote')} on each answer",
         first="rubric",
-        columns=[
-            "answers",
-            "mean standard deviation",
-            "variance 0",
-            "inconsistent",
-            "replies not read",
-        ],
+        columns=STABILITY_COLUMNS,
         rows=rows,
         not_comparable=NOT_THE_ARTICLES,
         notes=[
             "Standard deviations have n - 1 below the fraction; the article does not say which. "
-            f"Replies were drawn at temperature {TEMPERATURE:g}."
+            f"Replies were drawn at temperature {TEMPERATURE:g}.",
+            *list_missing_intervals(STABILITY_COLUMNS, rows),
         ],
     )
 
@@ -407,10 +415,10 @@ def _build_rater_table(votes: RoundVotes, people: Ratings, judge: str) -> Reprod
         number="Limitations",
         title=f"{votes.rubric}: would people agree?",
         first="who",
-        columns=["answers", "equal, %", "kappa, quadratic", "alpha, ordinal"],
+        columns=RATER_COLUMNS,
         rows=rows,
         not_comparable="the article asks the question and has no second rater",
-        notes=notes,
+        notes=[*notes, *list_missing_intervals(RATER_COLUMNS, rows)],
     )
 
 
@@ -502,8 +510,9 @@ def _list_differences(
     setup: ReproductionSetup, answers: Sequence[Sample], repeats: int
 ) -> list[str]:
     result = [
-        "The question to the judge is in other words; scales, levels and the form of the reply "
-        "(Score, then Reason) are the article's. --metric judge:prompt=FILE takes your own.",
+        "The question to the judge and the descriptions of the levels are in other words; the "
+        "scales, the names of levels and the form of a reply (Score, then Reason) are the "
+        "article's.",
         f"The judge is asked at temperature {TEMPERATURE:g}; the article names none.",
         "A reply without a level is asked for once more, then left out and counted; the article "
         "says nothing of such replies.",
