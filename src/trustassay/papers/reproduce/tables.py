@@ -127,7 +127,11 @@ class ReproducedTable:
         for row in self.rows:
             texts = [row.name]
             for cell, printed in zip(row.cells, is_printed, strict=True):
-                texts += [cell.text, cell.paper or NOT_COMPARABLE] if printed else [cell.text]
+                texts.append(cell.text)
+                if printed:
+                    # Where we have no figure there is nothing to compare.
+                    other = NO_FIGURE if cell.text == NO_FIGURE else NOT_COMPARABLE
+                    texts.append(cell.paper or other)
             rows.append(texts)
         return headings, rows
 

@@ -438,17 +438,19 @@ def _build_table_1(tables: ScoreTables, seed: int) -> ReproducedTable:
     ]
     rows = []
     for row in TABLE_1:
-        cells = [ReproducedCell(row.reads, {"value": row.reads})]
+        cells = []
         for system, of_system in zip(tables.systems, estimates, strict=True):
             printed = "" if row.not_comparable else row.printed.get(system.published, "")
             has_scores = bool(system.scores.get(row.title))
             cells.append(_build_correlation_cell(of_system[row.title], printed, has_scores, system))
         rows.append(ReproducedRow(row.title, cells))
-    columns = ["reads", *(system.name for system in tables.systems)]
+    columns = [system.name for system in tables.systems]
     counts = ", ".join(f"{one.name} {_count_labels(one):,}" for one in tables.systems)
     notes = [
         "Pearson's r with the labels, 95 % interval from resampled questions. The p of r = 0 is "
         f"below {SIGNIFICANT_P:g} where none is given. Labelled answers: {counts}.",
+        f"Gold answers are read by the scores up to {_last_row('gold answers')}, evidence by those "
+        f"after {_last_row('the question')}, and only the question by those between.",
     ]
     notes += [*list_missing_intervals(columns, rows), *tables.notes]
     published = [system for system in tables.systems if system.published]
@@ -470,6 +472,10 @@ def _build_table_1(tables: ScoreTables, seed: int) -> ReproducedTable:
         not_comparable=reason,
         notes=notes,
     )
+
+
+def _last_row(reads: Reads) -> str:
+    return [row.title for row in TABLE_1 if row.reads == reads][-1]
 
 
 def _explain_meteor(published: Sequence[SystemScores]) -> list[str]:
@@ -665,7 +671,7 @@ def _list_differences(setup: ReproductionSetup) -> list[str]:
 def _build_charts(tables: ScoreTables, table_1: ReproducedTable) -> list[Chart]:
     """Draw r and its interval of each score, a chart a system."""
     charts = []
-    for place, system in enumerate(tables.systems, 1):
+    for place, system in enumerate(tables.systems):
         estimates = []
         for row in table_1.rows:
             values = row.cells[place].values

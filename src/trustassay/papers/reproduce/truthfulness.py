@@ -267,7 +267,7 @@ def _build_agreement_table(votes: Sequence[RoundVotes], repeats: int) -> Reprodu
             rows.append(_build_agreement_row(of_rubric, name, of_rubric.majority))
             rows.append(_build_mean_row(of_rubric))
     return ReproducedTable(
-        number="Graph 1 and its like for informativeness",
+        number="Graph 1",
         title="the judge's levels beside those that people expected",
         first="rubric, of which votes",
         columns=AGREEMENT_COLUMNS,
@@ -400,6 +400,9 @@ def _build_rater_table(votes: RoundVotes, people: Ratings, judge: str) -> Reprod
     )
     both = measure_agreement(join_ratings(people, judged), machines={judge})
     rows = [_build_pair_row(f"{rater} and the judge", both.pairs[rater, judge]) for rater in raters]
+    rows += [
+        _build_again_row(rater, figures) for rater, figures in both.intra.items() if rater in raters
+    ]
     notes = [f"The judge's level is that of most of its {votes.levels.shape[1]} votes."]
     if foreign:
         notes.append(f"Left out: {amount(foreign, 'rating')} of items that are no answer here.")
@@ -431,6 +434,18 @@ def _build_pair_row(name: str, figures: Mapping[str, Estimate]) -> ReproducedRow
         ReproducedCell("", {"value": None}),
     ]
     return ReproducedRow(name, cells)
+
+
+def _build_again_row(rater: str, figures: Mapping[str, Estimate]) -> ReproducedRow:
+    """Build the row of a rater who rated answers twice: does a person agree with themselves?"""
+    percent = figures["percent"]
+    cells = [
+        ReproducedCell.of_count(percent.n),
+        _build_estimate_cell(percent, 1),
+        ReproducedCell("", {"value": None}),
+        _build_estimate_cell(figures["alpha_ordinal"]),
+    ]
+    return ReproducedRow(f"{rater}, asked again", cells)
 
 
 def _build_people_row(agreement: RaterAgreement) -> ReproducedRow:
