@@ -455,7 +455,7 @@ MAX_LEVEL_CHARACTERS = 6
 """Characters of a level's name beside a drawing."""
 
 
-def expected_levels_svg(levels: Sequence[str], answers: Sequence[AnswerLevels]) -> Markup:
+def level_pairs_svg(levels: Sequence[str], answers: Sequence[AnswerLevels]) -> Markup:
     """Draw the expected level of each answer as a ring, and the judged one as a dot in it.
 
     Args:

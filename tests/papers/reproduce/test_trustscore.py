@@ -17,10 +17,11 @@ from tests.support import jsonl
 from trustassay.errors import UsageError
 from trustassay.input.records import InputError
 from trustassay.papers.experiments.answers import RecordSelection, read_records
-from trustassay.papers.reproduce import trustscore
+from trustassay.papers.reproduce import trustscore_scores
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
-from trustassay.papers.reproduce.trustscore import compute_digest, reproduce
+from trustassay.papers.reproduce.trustscore import reproduce
+from trustassay.papers.reproduce.trustscore_scores import compute_digest
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import build_run_options
 
@@ -139,7 +140,7 @@ def test_printed_figures_stand_beside_the_same_answers_and_labels_alone(
     data = write_data(tmp_path / "data", rows, build_answers("b", shift=1))
     samples = [s for s in read_records(data, RecordSelection()) if s.model == "a"]
     digest = compute_digest(samples, [float(row["label"]) for row in rows])
-    monkeypatch.setattr(trustscore, "AUTHORS_SYSTEMS", {digest: "LLaMA"})
+    monkeypatch.setattr(trustscore_scores, "AUTHORS_SYSTEMS", {digest: "LLaMA"})
     table = find_table(reproduce(build_setup(tmp_path, data=data)), "Table 1")
     assert find_cell(table, "BLEU-1", "a").paper == "0.435"
     assert find_cell(table, "BLEU-1", "b").paper == ""
@@ -229,7 +230,7 @@ def test_what_is_missing_is_named_with_the_option_that_gives_it(
     data = write_data(tmp_path / "data", rows)
     advice = "bleu_1 needs nltk: pip install '.[reference]'"
     monkeypatch.setattr(
-        trustscore,
+        trustscore_scores,
         "explain_missing",
         lambda part, _: None if part == "em" else advice,
     )

@@ -46,7 +46,7 @@ from trustassay.papers.reproduce.tables import (
 )
 from trustassay.people.agree import RaterAgreement, measure_agreement
 from trustassay.people.votes import join_ratings
-from trustassay.report.charts import AnswerLevels, expected_levels_svg, level_votes_svg
+from trustassay.report.charts import AnswerLevels, level_pairs_svg, level_votes_svg
 from trustassay.report.document import Chart, DrawingBlock
 from trustassay.report.text import number
 from trustassay.statistics import Floats
@@ -574,7 +574,7 @@ def _build_charts(votes: RoundVotes) -> list[Chart]:
         Chart(
             f"{votes.rubric}: judge and people",
             "A ring is the level that people expected, a dot the one that most runs give.",
-            [DrawingBlock(expected_levels_svg(upwards, drawn))],
+            [DrawingBlock(level_pairs_svg(upwards, drawn))],
         ),
         Chart(
             f"{votes.rubric}: {runs}",
