@@ -116,7 +116,7 @@ def test_the_criterion_counts_answers_and_how_many_are_right(tmp_path: Path) -> 
         ids = [key for key, other in facts.items() if other == verdict]
         assert counts[f"consistent, {verdict}"] == len(ids)
         right = [row["label"] for row in rows if row["id"] in ids]
-        share = find_cell(table, f"consistent, {verdict}", "a: right, %").values["value"]
+        share = find_cell(table, f"consistent, {verdict}", "right, %").values["value"]
         assert share == (pytest.approx(100 * float(np.mean(right))) if right else None)
     assert [row.cells[0].text for row in table.rows] == ["1", "0.8", "0.6", "0.4", "0.2", "0"]
 

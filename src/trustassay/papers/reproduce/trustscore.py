@@ -270,7 +270,8 @@ def _build_table_3(tables: ScoreTables) -> ReproducedTable:
         rows.append(ReproducedRow(name, cells))
     columns = ["Trust_OV"]
     for system in systems:
-        columns += [f"{system.name}: answers", f"{system.name}: right, %"]
+        prefix = f"{system.name}: " if len(systems) > 1 else ""
+        columns += [f"{prefix}answers", f"{prefix}right, %"]
     notes = ["Trust_OV is the paper's Table 3. Its answers by cell were not published."]
     if tables.kind != "binary":
         notes.append("The share of right answers needs labels of two classes.")

@@ -253,7 +253,7 @@ def _score_lexical(
     for row in rows:
         reason = explain_missing(row.part, PAPER_RECIPE) if with_golds else NO_GOLDS
         if reason:
-            tables.missing[row.title] = reason
+            tables.missing[row.title] = reason.removeprefix(f"{row.part}: ")
     computable = [row for row in rows if row.title not in tables.missing]
     # METEOR in a run of its own: where its data is faulty, the others are still scored.
     for name, parts in (("reference", LEXICAL[:-1]), ("meteor", LEXICAL[-1:])):
