@@ -302,3 +302,47 @@ def test_the_bundled_answers_give_the_correlations_of_their_own_runs(tmp_path: P
     # A continued reproduction asks nothing anew and gives the same.
     again = reproduce(ReproductionSetup(tmp_path, options=OPTIONS))
     assert json.dumps(again.to_dict()) == json.dumps(result.to_dict())
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_scores_of_small_models_go_into_the_table(tmp_path: Path) -> None:
+    """BERTScore, BARTScore and GPTScore of self-made models: r is that of the stored parts."""
+    needed("torch", reason="pip install '.[hf]'")
+    needed("transformers", reason="pip install '.[hf]'")
+    from tests.tiny_chat import save_bart, save_roberta, save_t5
+
+    texts = ["Paris", "The capital of France is Paris.", "the dog sat on the mat", "the cat sat"]
+    rows = [
+        {
+            "id": f"a{number}",
+            "question": f"What is the capital of France? {number}",
+            "answers": [["Paris", "the city of Paris"]],
+            "documents": ["Paris is the capital of France."],
+            "response": f"{texts[number % 4]}{' Paris' * (number // 4)}",
+            "model": "a",
+            "label": int(number % 4 < 2),
+        }
+        for number in range(12)
+    ]
+    data = write_data(tmp_path / "data", rows)
+    save_bart(tmp_path / "bart"), save_roberta(tmp_path / "roberta")
+    save_t5(tmp_path / "t5", factor=0.7)
+    backends = {
+        "token_embedder": f"hf:{tmp_path / 'roberta'}",
+        "judge": [f"bartscore=hf:{tmp_path / 'bart'}", f"gptscore=hf:{tmp_path / 't5'}"],
+    }
+    result = reproduce(build_setup(tmp_path, data=data, backends=backends))
+    table = find_table(result, "Table 1")
+    labels = {str(row["id"]): float(str(row["label"])) for row in rows}
+    for title, part in (
+        ("BERTScore", "bertscore"),
+        *((f"BARTScore-{form}", f"bartscore_{form}") for form in ("ref", "src", "evid")),
+        *((f"GPTScore-{form}", f"gptscore_{form}") for form in ("ref", "src", "evid")),
+    ):
+        stored = {
+            one.id: one.parts[part] for one in RunFolder(tmp_path / "out" / part).assessments()
+        }
+        expected = stats.pearsonr(list(stored.values()), [labels[key] for key in stored])
+        assert find_cell(table, title, "a").values["value"] == pytest.approx(expected.statistic)
+    assert not any("Score" in places for places in result.missing)
