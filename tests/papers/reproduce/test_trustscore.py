@@ -14,14 +14,15 @@ import pytest
 
 from tests.lazily import needed
 from tests.support import jsonl
+from trustassay.core.sample import Sample
 from trustassay.errors import UsageError
 from trustassay.input.records import InputError
 from trustassay.papers.experiments.answers import RecordSelection, read_records
 from trustassay.papers.reproduce import trustscore_scores
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
-from trustassay.papers.reproduce.trustscore import reproduce
-from trustassay.papers.reproduce.trustscore_scores import compute_digest
+from trustassay.papers.reproduce.trustscore import describe_gain, reproduce
+from trustassay.papers.reproduce.trustscore_scores import SystemScores, compute_digest
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import build_run_options
 
@@ -119,6 +120,31 @@ def test_the_criterion_counts_answers_and_how_many_are_right(tmp_path: Path) -> 
         share = find_cell(table, f"consistent, {verdict}", "right, %").values["value"]
         assert share == (pytest.approx(100 * float(np.mean(right))) if right else None)
     assert [row.cells[0].text for row in table.rows] == ["1", "0.8", "0.6", "0.4", "0.2", "0"]
+
+
+def test_the_gain_by_consistency_is_the_difference_of_both_correlations() -> None:
+    rng = np.random.default_rng(0)
+    rows = build_answers("a", n=80)
+    labels = rng.integers(0, 2, 80).astype(float)
+    facts = np.clip(np.round(labels + rng.normal(size=80)), 0, 2) / 2
+    overall = np.round(0.5 * facts + 0.5 * labels, 1)
+    scores = {
+        "Trust_FC": dict(zip((str(row["id"]) for row in rows), facts.tolist(), strict=True)),
+        "Trust_OV": dict(zip((str(row["id"]) for row in rows), overall.tolist(), strict=True)),
+    }
+    system = SystemScores("a", [Sample.parse(row) for row in rows], labels, scores=scores)
+    (note,) = describe_gain(system, 0)
+    difference = np.corrcoef(overall, labels)[0, 1] - np.corrcoef(facts, labels)[0, 1]
+    value, low, high = (float(text) for text in re.findall(r"-?[\d.]+\d", note)[:3])
+    assert value == pytest.approx(difference, abs=5e-4)
+    assert 0 < low < value < high
+    # A score that is linear in the other agrees with people as well, but for rounding.
+    system.scores["Trust_OV"] = {key: 0.8 * x for key, x in system.scores["Trust_FC"].items()}
+    (note,) = describe_gain(system, 0)
+    assert note.endswith("a: 0.000 (0.000 to 0.000), p 1.00.")
+    # Without one of both there is nothing to compare.
+    del system.scores["Trust_FC"]
+    assert describe_gain(system, 0) == []
 
 
 def test_each_system_is_asked_by_its_own_model(tmp_path: Path) -> None:

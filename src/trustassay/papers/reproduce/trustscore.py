@@ -45,10 +45,16 @@ from trustassay.people.agree import measure_agreement
 from trustassay.people.study.answers import ScoreColumn
 from trustassay.people.study.figures import Resampling, estimate_figures
 from trustassay.report.document import Chart, interval_bars
-from trustassay.report.text import p_text, with_interval
+from trustassay.report.text import number, p_text, with_interval
+from trustassay.statistics import Floats
 from trustassay.statistics.correlation import pearson, pearson_p_value, weighted_pearson
 from trustassay.statistics.intervals import Estimate
-from trustassay.statistics.resampling import REPLICATES, generator
+from trustassay.statistics.resampling import (
+    REPLICATES,
+    bootstrap_test,
+    cluster_weights,
+    generator,
+)
 
 PAPER = "trustscore"
 SOURCE = (
@@ -57,6 +63,8 @@ SOURCE = (
 )
 ANSWER_FILES = ("qa_human_check.json", "answers.jsonl", "answers.json", "answers.csv")
 RATING_FILES = ("ratings.csv", "ratings.tsv", "ratings.jsonl", "ratings.json")
+MAX_DIGITS = 12
+"""Digits of a difference that are no rounding errors."""
 SIGNIFICANT_P = 0.01
 """The paper marks correlations whose p is not below it."""
 
@@ -133,6 +141,7 @@ def _build_table_1(tables: ScoreTables, seed: int) -> ReproducedTable:
         f"Gold answers are read by the scores up to {_last_row('gold answers')}, evidence by those "
         f"after {_last_row('the question')}, and only the question by those between.",
     ]
+    notes += [note for system in tables.systems for note in describe_gain(system, seed)]
     notes += [*list_missing_intervals(columns, rows), *tables.notes]
     published = [system for system in tables.systems if system.published]
     reason = "these are not the answers and labels of the authors' qa_human_check.json"
@@ -153,6 +162,36 @@ def _build_table_1(tables: ScoreTables, seed: int) -> ReproducedTable:
         not_comparable=reason,
         notes=notes,
     )
+
+
+def describe_gain(system: SystemScores, seed: int) -> list[str]:
+    """Say how much higher r of Trust_OV is than that of Trust_FC, by the paired bootstrap.
+
+    The paper compares both without an interval. Empty where one of them has no r.
+    """
+    both = [system.align_scores("Trust_OV"), system.align_scores("Trust_FC")]
+    is_known = ~np.isnan(np.stack([*both, system.labels])).any(axis=0)
+    if not is_known.any():
+        return []
+    labels = system.labels[is_known]
+    overall, facts = (weighted_pearson(scores[is_known], labels) for scores in both)
+
+    def subtract(weights: Floats) -> Floats:
+        # Rounded, since r of scores that are linear in each other differs in the last digits.
+        return np.round(overall(weights) - facts(weights), MAX_DIGITS)
+
+    value = float(subtract(np.ones((1, len(labels))))[0])
+    if np.isnan(value):
+        return []
+    # Both are computed from the same resamples of questions.
+    _, questions = np.unique(system.questions[is_known], return_inverse=True)
+    rng = generator(seed, "reproduce", PAPER, system.name, "gain")
+    drawn = [subtract(weights) for weights in cluster_weights(questions, rng, REPLICATES)]
+    test = bootstrap_test(value, np.concatenate(drawn), int(questions.max()) + 1)
+    name = f"r of Trust_OV less that of Trust_FC, {system.name}"
+    if test.interval is None or test.p is None:
+        return [f"{name}: {number(value, 3)}; no interval: {test.without}."]
+    return [f"{name}: {with_interval(value, test.interval)}, p {p_text(test.p)}."]
 
 
 def _last_row(reads: Reads) -> str:
