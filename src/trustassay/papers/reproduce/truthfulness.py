@@ -537,7 +537,7 @@ def _list_differences(
         result.insert(
             0,
             "Question and answers were written for this project after the kinds of change that "
-            "the article describes; the expected levels are one person's, given before any vote.",
+            "the article describes; the expected levels are those of their author.",
         )
     if setup.judge is None:
         result.append(
