@@ -44,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "live": VALUES
     | {"api", "backends", "calls", "compare", "input", "report", "runs", "statistics", "text"},
     "papers": VALUES
-    | {"backends", "calls", "compare", "input", "judging", "metrics", "report", "runs"}
+    | {"backends", "calls", "compare", "input", "judging", "metrics", "people", "report", "runs"}
     | {"statistics", "text"},
     "ray": VALUES | {"calls", "input", "runs"},
     "view": VALUES

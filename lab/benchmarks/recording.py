@@ -150,11 +150,11 @@ def add(metric: str, out: Path) -> None:
     write_replies([*known, *replies(out / metric)])
 
 
-def write_replies(found: Iterable[str]) -> None:
-    with gzip.GzipFile(REPLIES, "wb", mtime=0) as file:
+def write_replies(found: Iterable[str], path: Path = REPLIES) -> None:
+    with gzip.GzipFile(path, "wb", mtime=0) as file:
         for line in sorted(set(found)):
             file.write(line.encode() + b"\n")
-    print(f"{REPLIES}: {REPLIES.stat().st_size:,} bytes")
+    print(f"{path}: {path.stat().st_size:,} bytes")
 
 
 def replies(run: Path) -> Iterator[str]:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lab.benchmarks.reproductions import bootstrap_interval, pearson_p
 
 from tests.lazily import needed
 from trustassay.statistics import calibration
@@ -22,6 +21,7 @@ from trustassay.statistics.correlation import (
     kendall_tau_b,
     mean_label_of_top,
     pearson,
+    pearson_p_value,
     ranks,
     roc_curve,
     spearman,
@@ -70,7 +70,7 @@ def test_correlations_are_scipys(seed: int, n: int, levels: int) -> None:
     assert ranks(x).tolist() == stats.rankdata(x).tolist()
     if n > 2:
         assert found is not None
-        assert pearson_p(found, n) == pytest.approx(stats.pearsonr(x, y).pvalue, rel=1e-9)
+        assert pearson_p_value(found, n) == pytest.approx(stats.pearsonr(x, y).pvalue, rel=1e-9)
 
 
 @pytest.mark.parametrize(("seed", "n", "levels"), CASES)
@@ -101,9 +101,9 @@ def test_what_is_not_defined_is_none_and_what_does_not_fit_is_refused() -> None:
     assert pearson([0.1 + 0.2, 0.3 + 0.0], [0, 1]) is not None
     assert pearson([0, 0, 0], [0, 1, 1]) is None
     assert auroc([0, 0, 0], [0, 1, 1]) == 0.5
-    assert pearson_p(0.7, 2) == 1
-    assert pearson_p(1.0, 10) == 0
-    assert pearson_p(0.0, 10) == 1
+    assert pearson_p_value(0.7, 2) == 1
+    assert pearson_p_value(1.0, 10) == 0
+    assert pearson_p_value(0.0, 10) == 1
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 1)), min_size=2, max_size=25))
@@ -123,27 +123,6 @@ def test_all_keep_their_bounds_and_turn_with_the_sign(pairs: list[tuple[int, int
 def test_spearman_pearson_and_tau_b_of_two_binary_samples_are_the_same() -> None:
     x, y = zip(*itertools.product((0, 1), (0, 1)), (1, 1), (0, 0), strict=True)
     assert pearson(x, y) == pytest.approx(spearman(x, y)) == pytest.approx(kendall_tau_b(x, y))
-
-
-def test_a_bootstrap_interval_holds_the_value_and_follows_its_seed() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=300)
-    y = x + rng.normal(size=300)
-    first, again = (
-        bootstrap_interval(pearson, x, y, np.random.default_rng(1), 300) for _ in range(2)
-    )
-    assert first == again
-    assert first is not None
-    low, high = first
-    r = pearson(x, y)
-    assert r is not None
-    assert low < r < high
-    # Fisher's z: the standard error of atanh(r) is 1 / sqrt(n - 3).
-    half = 1.96 / math.sqrt(297)
-    assert low == pytest.approx(math.tanh(math.atanh(r) - half), abs=0.02)
-    assert high == pytest.approx(math.tanh(math.atanh(r) + half), abs=0.02)
-    assert bootstrap_interval(pearson, [1, 1], [0, 1], rng, 10) is None
-    assert bootstrap_interval(pearson, [], [], rng, 10) is None
 
 
 metrics = needed("sklearn.metrics")

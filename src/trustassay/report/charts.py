@@ -24,6 +24,7 @@ from trustassay.report.distributions import (
 )
 from trustassay.report.text import (
     NO_BREAK,
+    cut,
     number,
     score_text,
     spell_out_hidden,
@@ -475,3 +476,26 @@ def heat_svg(parting: Sequence[RescueCount]) -> Markup:
     )
     size = {"cell": CELL_WIDTH, "left": NAMES_WIDTH, "top": 24.0, "longest": MAX_NAME_CHARACTERS}
     return draw_macro("heat", parting=parting, names=names, **size)
+
+
+AnswerLevels = tuple[str, int | None, int | None, Sequence[int]]
+"""An answer's id, the places of its expected and its judged level, and its votes by level."""
+MAX_LEVEL_CHARACTERS = 6
+"""Characters of a level's name beside a drawing."""
+
+
+def level_pairs_svg(levels: Sequence[str], answers: Sequence[AnswerLevels]) -> Markup:
+    """Draw the expected level of each answer as a ring, and the judged one as a dot in it.
+
+    Args:
+        levels: the names of the levels, from the lowest up.
+        answers: from left to right.
+    """
+    names = [cut(level, MAX_LEVEL_CHARACTERS) for level in levels]
+    return draw_macro("expected_levels", levels=names, answers=answers)
+
+
+def level_votes_svg(levels: Sequence[str], answers: Sequence[AnswerLevels]) -> Markup:
+    """Draw the votes on each answer: the area of a dot is the share of votes for the level."""
+    names = [cut(level, MAX_LEVEL_CHARACTERS) for level in levels]
+    return draw_macro("level_votes", levels=names, answers=answers)

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.calibration import RELIABILITY_BINS, assign_bins
+from trustassay.statistics.distributions import incomplete_beta
 
 Measure = Callable[[ArrayLike, ArrayLike], float | None]
 WeightedFigure = Callable[[Floats], Floats]
@@ -265,6 +266,14 @@ BIASED = frozenset({"ece"})
 """Measures that are too large in small samples, because chance adds to them."""
 BY_CLASS = frozenset({"auroc", "auprc", "prr"})
 """Measures whose uncertainty depends on the number of samples of the rarer class."""
+
+
+def pearson_p_value(r: float, n: int) -> float:
+    """Return the two-sided p-value of Pearson's r of n pairs: of Student's t with n - 2 degrees.
+
+    t^2 = r^2 (n - 2) / (1 - r^2), so p = I_{1 - r^2}((n - 2) / 2, 1 / 2). With 2 pairs it is 1.
+    """
+    return 1.0 if n < 3 else incomplete_beta((n - 2) / 2, 0.5, 1 - r * r)
 
 
 class _Ties:

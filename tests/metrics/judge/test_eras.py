@@ -6,37 +6,33 @@ the same comes out, if everything is computed as the article says.
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.metrics.judge.eras import scripted_judge
 from trustassay import Run, score
 from trustassay.input.ratings import read_ratings
 from trustassay.metrics import Judge
+from trustassay.papers.reproduce.truthfulness import BUNDLED_ANSWERS
 from trustassay.people.variance import decompose_variances
 from trustassay.people.votes import join_ratings, read_votes
 from trustassay.report.notebook import headline_rows
 
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+ERAS = Path(scripted_judge.__file__).parent
 
 
 def scripted() -> Any:
-    spec = importlib.util.spec_from_file_location("judge_of_eras", EXAMPLES / "scripted_judge.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-
+    # A function of its own: a run's judge is named after the function.
     def judge(request: Any) -> str:
-        said: str = module.rate(request)
-        return said
+        return scripted_judge.rate(request)
 
     return judge
 
 
-def judged(name: str, **options: Any) -> Run:
-    return score(EXAMPLES / name, metrics=Judge(**options), judge=scripted(), cache=None)
+def judged(path: Path, **options: Any) -> Run:
+    return score(path, metrics=Judge(**options), judge=scripted(), cache=None)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +42,7 @@ def judged(name: str, **options: Any) -> Run:
 def test_the_figures_of_the_article(
     rubric: str, counts: tuple[int, int, int], deviation: float, without: int
 ) -> None:
-    run = judged("eras.jsonl", rubric=rubric, repeats=30, aggregate="majority")
+    run = judged(BUNDLED_ANSWERS, rubric=rubric, repeats=30, aggregate="majority")
     values = run.summary["judge"]
     assert (values["matched"], values["higher"], values["lower"]) == counts
     assert round(float(values["sd"] or 0), 2) == deviation
@@ -61,7 +57,7 @@ def test_the_figures_of_the_article(
 
 def test_both_graphs_are_drawn(tmp_path: Path) -> None:
     options = {"judge": scripted(), "cache": None, "out": tmp_path / "run"}
-    score(EXAMPLES / "eras.jsonl", metrics=Judge(repeats=3), **options)
+    score(BUNDLED_ANSWERS, metrics=Judge(repeats=3), **options)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     expected, votes = page.split('<svg class="ratings votes"')[1:]
     expected, votes = (part.split("</svg>")[0] for part in (expected, votes))
@@ -72,15 +68,15 @@ def test_both_graphs_are_drawn(tmp_path: Path) -> None:
 
 
 def test_the_answer_that_the_article_discusses_is_judged_one_lower() -> None:
-    run = judged("eras.jsonl", rubric="truthfulness")
+    run = judged(BUNDLED_ANSWERS, rubric="truthfulness")
     (found,) = (one for one in run.assessments if one.id == "two-of-three")
     assert found.score == 2
     assert run.summary["judge"]["expected 3, judged 2"] == 3
 
 
 def test_a_fragment_passes_the_verdict_and_gets_2_on_the_scale() -> None:
-    (verdict,) = judged("fragment.jsonl", rubric="verdict").assessments
-    (scale,) = judged("fragment.jsonl", rubric="truthfulness").assessments
+    (verdict,) = judged(ERAS / "fragment.jsonl", rubric="verdict").assessments
+    (scale,) = judged(ERAS / "fragment.jsonl", rubric="truthfulness").assessments
     assert (verdict.verdict, scale.score, scale.verdict) == ("passes", 2, "fails")
 
 
@@ -92,9 +88,9 @@ def test_a_judge_of_known_scatter_varies_less_than_people(tmp_path: Path) -> Non
         "cache": None,
         "out": tmp_path / "eras",
     }
-    votes = read_votes(score(EXAMPLES / "eras.jsonl", metrics=metric, **options).path)
+    votes = read_votes(score(BUNDLED_ANSWERS, metrics=metric, **options).path)
     assert votes
-    both = join_ratings(read_ratings(EXAMPLES / "eras-ratings.csv"), votes)
+    both = join_ratings(read_ratings(ERAS / "ratings.csv"), votes)
     found = decompose_variances(both.ratings, {"scripted_judge:rate"})
     assert "the judges vary less than the people" in found.in_words()
     spreads = {

@@ -39,8 +39,8 @@ def refuse_options(paper: str, setup: ReproductionSetup, *names: str) -> None:
     """
     unused = [name for name in names if getattr(setup, name)]
     if unused:
-        flag = {"references": "--reference"}.get(unused[0], f"--{unused[0]}")
-        raise UsageError(f"{flag}: the tables of {paper} do not use it")
+        flag = unused[0] if unused[0] == "repeats" else unused[0].removesuffix("s")
+        raise UsageError(f"--{flag}: the tables of {paper} do not use it")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from trustassay.report.text import number, with_interval
 NOT_COMPARABLE = "not comparable"
 NO_FIGURE = "–"
 """Stands for a figure that cannot be computed here."""
+MAX_PLACES_LISTED = 4
+"""Cells that a note on missing intervals names."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,25 @@ class ReproducedRow:
     """One for each column."""
 
 
+def list_missing_intervals(columns: Sequence[str], rows: Sequence[ReproducedRow]) -> list[str]:
+    """Return a note for each reason why figures, or their intervals, are missing.
+
+    Args:
+        columns: the headings of the figures. rows: their cells, whose ``reason`` says why.
+    """
+    places: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        for column, cell in zip(columns, row.cells, strict=True):
+            if reason := cell.values.get("reason"):
+                what = "Undefined" if cell.values.get("value") is None else "No interval"
+                places.setdefault((what, reason), []).append(f"{row.name} ({column})")
+    notes = []
+    for (what, reason), where in places.items():
+        more = f" and {len(where) - MAX_PLACES_LISTED} more" * (len(where) > MAX_PLACES_LISTED)
+        notes.append(f"{what}: {'; '.join(where[:MAX_PLACES_LISTED])}{more}: {reason}.")
+    return notes
+
+
 @dataclass(frozen=True)
 class ReproducedTable:
     """A table of the paper, computed again."""
@@ -96,19 +117,23 @@ class ReproducedTable:
     def to_texts(self) -> tuple[list[str], list[list[str]]]:
         """Return the headings and the rows as people read them.
 
-        Where figures of the paper stand beside ours, each column has a second one for them.
+        A column in which figures of the paper stand beside ours has a second one for them.
         """
-        if not self.has_printed_figures:
-            rows = [[row.name, *(cell.text for cell in row.cells)] for row in self.rows]
-            return [self.first, *self.columns], rows
+        is_printed = [
+            any(row.cells[place].paper for row in self.rows) for place in range(len(self.columns))
+        ]
         headings = [self.first]
-        for column in self.columns:
-            headings += [f"{column}: here", "paper"]
+        for column, printed in zip(self.columns, is_printed, strict=True):
+            headings += [f"{column}: here", "paper"] if printed else [column]
         rows = []
         for row in self.rows:
             texts = [row.name]
-            for cell in row.cells:
-                texts += [cell.text, cell.paper or NOT_COMPARABLE]
+            for cell, printed in zip(row.cells, is_printed, strict=True):
+                texts.append(cell.text)
+                if printed:
+                    # Where we have no figure there is nothing to compare.
+                    other = NO_FIGURE if cell.text == NO_FIGURE else NOT_COMPARABLE
+                    texts.append(cell.paper or other)
             rows.append(texts)
         return headings, rows
 

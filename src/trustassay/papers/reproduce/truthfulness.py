@@ -1,0 +1,584 @@
+"""WillowTree's experiment on a judge: 21 altered answers to one question, each judged 30 times.
+
+1. Ask the judge for all votes on truthfulness and on informativeness, a run for each rubric.
+2. Compare them with the levels that people expected: in the first round, over all rounds, and by
+   the majority of the rounds.
+3. Measure how far the votes on one answer differ between rounds.
+4. If there are ratings by people, compare the judge with them, and them with each other.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trustassay.core.assessment import Mean, compute_interval
+from trustassay.core.evidence import EvidenceRows
+from trustassay.core.sample import Sample
+from trustassay.errors import UsageError
+from trustassay.input.journal import is_journal
+from trustassay.input.ratings import Rating, Ratings, read_ratings
+from trustassay.input.records import InputError
+from trustassay.metrics.judge import Judge
+from trustassay.metrics.judge.votes import VoteRow, find_majority, spread
+from trustassay.papers.experiments.answers import read_records
+from trustassay.papers.reproduce.scoring import (
+    ScoredSample,
+    describe_failures,
+    open_recorded_model,
+    refuse_options,
+    score_samples,
+)
+from trustassay.papers.reproduce.setup import RECORDED, ReproductionSetup
+from trustassay.papers.reproduce.tables import (
+    NO_FIGURE,
+    ReproducedCell,
+    ReproducedRow,
+    ReproducedTable,
+    Reproduction,
+    list_missing_intervals,
+)
+from trustassay.people.agree import RaterAgreement, measure_agreement
+from trustassay.people.votes import join_ratings
+from trustassay.report.charts import AnswerLevels, level_pairs_svg, level_votes_svg
+from trustassay.report.document import Chart, DrawingBlock
+from trustassay.report.text import number
+from trustassay.statistics import Floats
+from trustassay.statistics.agreement import cohen_kappa, item_interval
+from trustassay.statistics.intervals import Estimate, binomial_interval
+from trustassay.text.words import amount
+
+PAPER = "truthfulness"
+SOURCE = (
+    "WillowTree (Leal and Frenchi 2023), Evaluating Truthfulness: A Deeper Dive into Benchmarking "
+    "LLM Accuracy"
+)
+RUBRICS = ("truthfulness", "informativeness")
+REPEATS, ARTICLE_ANSWERS = 30, 21
+"""Runs and answers of the article."""
+MAX_DRAWN_ANSWERS = 60
+BUNDLED_ANSWERS = RECORDED / "eras.jsonl"
+"""One question and 21 answers of this project, with the levels that its author expected."""
+BUNDLED_REPLIES = "eras-replies.jsonl.gz"
+BUNDLED_REPLY_TOKENS = 20
+"""Tokens of a recorded reply at most."""
+TEMPERATURE = 1.0
+"""The default of the service that the article used, which names no temperature."""
+MAX_REPLY_TOKENS = 300
+ANSWER_FILES = ("answers.jsonl", "answers.json", "answers.csv")
+RATING_ENDINGS = (".csv", ".tsv", ".jsonl", ".json")
+AGREEMENT_COLUMNS = ("answers", "matched", "lower", "higher", "kappa, quadratic")
+SPREAD = "mean standard deviation"
+STABILITY_COLUMNS = ("answers", SPREAD, "variance 0", "inconsistent", "replies not read")
+RATER_COLUMNS = ("answers", "equal, %", "kappa, quadratic", "alpha, ordinal")
+NOT_THE_ARTICLES = (
+    "of the article's 21 answers six are printed, and its judge, GPT-4 of 2023, cannot be asked"
+)
+
+
+def count_recorded_rounds() -> int:
+    """Return the number of rounds in the bundled replies."""
+    with gzip.open(RECORDED / BUNDLED_REPLIES, "rt", encoding="utf-8") as lines:
+        return 1 + max(int(json.loads(line)["repeat"]) for line in lines)
+
+
+def build_metric(rubric: str, repeats: int, max_tokens: int = MAX_REPLY_TOKENS) -> Judge:
+    """Return the judge of a rubric, whose votes differ from round to round."""
+    return Judge(
+        rubric=rubric,
+        repeats=repeats,
+        aggregate="majority",
+        temperature=TEMPERATURE,
+        max_tokens=max_tokens,
+    )
+
+
+@dataclass(frozen=True)
+class RoundVotes:
+    """The votes of a judge on the answers, by rubric, of n answers in m rounds."""
+
+    rubric: str
+    answers: Sequence[Sample]
+    levels: Floats
+    """Shape (n, m); NaN for a reply that could not be read."""
+    expected: Floats
+    """The levels that people expected, shape (n,); NaN where there is none."""
+    scale: Mapping[str, float]
+    """The value of each level of the rubric."""
+    notes: Sequence[str]
+    """Sentences on answers that could not be judged."""
+
+    @cached_property
+    def majority(self) -> Floats:
+        """The level that most rounds give, of equally frequent ones the lowest; shape (n,)."""
+        result = np.full(len(self.levels), np.nan)
+        labels = {value: label for label, value in self.scale.items()}
+        for place, row in enumerate(self.levels):
+            votes = [labels[value] for value in row[~np.isnan(row)].tolist()]
+            if votes:
+                result[place] = self.scale[find_majority(votes, self.scale)]
+        return result
+
+    @cached_property
+    def deviations(self) -> Floats:
+        """The sample standard deviation (n - 1) of each answer's votes, shape (n,)."""
+        spreads = [spread(row[~np.isnan(row)].tolist()) for row in self.levels]
+        return np.array([np.nan if value is None else value for value in spreads])
+
+
+def reproduce(setup: ReproductionSetup) -> Reproduction:
+    """Judge the answers and build the tables.
+
+    Raises:
+        InputError, BadInputError: the data cannot be read, or answers lack what a judge needs.
+        UsageError: there is no judge for the user's answers, or no level to compare with.
+    """
+    refuse_options(PAPER, setup, "models", "references")
+    repeats, judge, judge_text = choose_judge(setup)
+    path = setup.find_file(*ANSWER_FILES) or (BUNDLED_ANSWERS if setup.is_bundled else None)
+    if path is None:
+        raise InputError(
+            f"{setup.data}: expected {', '.join(ANSWER_FILES)}: question, response, answers, and "
+            "expected, the level by rubric, as in {'truthfulness': 3, 'informativeness': 2}"
+        )
+    answers = read_records(path, setup.selection)
+    ratings = {rubric: find_ratings(setup, rubric) for rubric in RUBRICS}
+    rubrics = [
+        rubric
+        for rubric in RUBRICS
+        if ratings[rubric] or any(rubric in sample.expected for sample in answers)
+    ]
+    if not rubrics:
+        raise InputError(
+            f"{path}: no answer has expected.truthfulness or expected.informativeness, and there "
+            "are no ratings; expected the level, 1 to 5, that people give"
+        )
+    votes = [_judge_answers(setup, answers, rubric, repeats, judge) for rubric in rubrics]
+    tables = [_build_agreement_table(votes, repeats), _build_stability_table(votes, repeats)]
+    missing: dict[str, str] = {}
+    tables += [
+        _build_rater_table(of_rubric, rated, judge_text)
+        for of_rubric in votes
+        if (rated := ratings[of_rubric.rubric])
+    ]
+    if not any(ratings.values()):
+        missing["Agreement of people"] = (
+            "the article asks whether people would agree; this needs ratings by two raters: "
+            "ratings-truthfulness.csv and ratings-informativeness.csv in --data"
+        )
+    tables += [_build_answer_table(of_rubric) for of_rubric in votes]
+    return Reproduction(
+        paper=PAPER,
+        source=SOURCE,
+        data=_describe_data(setup, answers, judge_text, repeats),
+        tables=tables,
+        differences=_list_differences(setup, answers, repeats),
+        missing=missing,
+        settings=setup.describe_settings() | {"rounds": repeats, "temperature": TEMPERATURE},
+        charts=[chart for of_rubric in votes for chart in _build_charts(of_rubric)],
+    )
+
+
+def choose_judge(setup: ReproductionSetup) -> tuple[int, Any, str]:
+    """Return the number of rounds, the judge and its name.
+
+    Raises:
+        UsageError: the user's answers have no judge, or more rounds are asked for than recorded.
+    """
+    if setup.judge is not None:
+        return setup.repeats or REPEATS, setup.judge, setup.judge
+    if not setup.is_bundled:
+        raise UsageError("truthfulness: give the judge, --judge URI, such as openai:gpt-4o-mini")
+    rounds = count_recorded_rounds()
+    repeats = setup.repeats or rounds
+    if repeats > rounds:
+        raise UsageError(
+            f"repeats: the bundled replies are of {rounds} rounds, got {repeats}; for "
+            "more give a judge, --judge URI"
+        )
+    recorded = open_recorded_model(BUNDLED_REPLIES)
+    return repeats, recorded, recorded.name
+
+
+def find_ratings(setup: ReproductionSetup, rubric: str) -> Ratings | None:
+    """Return people's ratings by a rubric, from a table or a journal of ``annotate``.
+
+    Raises:
+        InputError: the file cannot be read, or does not say which rubric a table is of.
+    """
+    if setup.data is None or setup.data.is_file():
+        return None
+    names = [f"ratings-{rubric}{ending}" for ending in RATING_ENDINGS]
+    if (path := setup.find_file(*names)) is not None:
+        return read_ratings(path, levels=Judge(rubric=rubric).scale.upwards)
+    path = setup.find_file(*(f"ratings{ending}" for ending in RATING_ENDINGS))
+    if path is None:
+        return None
+    # A journal names the rubric of each rating; a table has ratings of one.
+    if not is_journal(path):
+        renamed = [f"ratings-{name}{path.suffix}" for name in RUBRICS]
+        raise InputError(f"{path}: of which rubric? Name the file {' or '.join(renamed)}")
+    return read_ratings(path, fields={"rating": rubric}, levels=Judge(rubric=rubric).scale.upwards)
+
+
+def _judge_answers(
+    setup: ReproductionSetup, answers: Sequence[Sample], rubric: str, repeats: int, judge: Any
+) -> RoundVotes:
+    recorded = setup.judge is None
+    metric = build_metric(rubric, repeats)
+    _, scored = score_samples(answers, metric, setup, rubric, {"judge": judge}, recorded=recorded)
+    return collect_votes(metric, scored, repeats)
+
+
+def collect_votes(metric: Judge, scored: Sequence[ScoredSample], repeats: int) -> RoundVotes:
+    """Return the votes of a run by answer and round."""
+    scale = metric.scale
+    levels = np.full((len(scored), repeats), np.nan)
+    expected = np.full(len(scored), np.nan)
+    for place, one in enumerate(scored):
+        for vote in EvidenceRows(one.assessment.evidence, VoteRow).select(VoteRow):
+            if vote.level is not None:
+                levels[place, vote.repeat] = scale.values[vote.level]
+        text = one.sample.expected.get(scale.name, one.sample.expected.get(""))
+        if text is not None and (label := scale.label_of(text)) is not None:
+            expected[place] = scale.values[label]
+    return RoundVotes(
+        rubric=scale.name,
+        answers=[one.sample for one in scored],
+        levels=levels,
+        expected=expected,
+        scale=scale.values,
+        notes=describe_failures(scored),
+    )
+
+
+def _build_agreement_table(votes: Sequence[RoundVotes], repeats: int) -> ReproducedTable:
+    rows = []
+    for of_rubric in votes:
+        rows.append(_build_agreement_row(of_rubric, "first run", of_rubric.levels[:, 0]))
+        if repeats > 1:
+            name = f"majority of {repeats} runs"
+            rows.append(_build_agreement_row(of_rubric, name, of_rubric.majority))
+            rows.append(_build_mean_row(of_rubric))
+    return ReproducedTable(
+        number="Graph 1",
+        title="the judge's levels beside those that people expected",
+        first="rubric, of which votes",
+        columns=AGREEMENT_COLUMNS,
+        rows=rows,
+        not_comparable=NOT_THE_ARTICLES,
+        notes=[
+            "Lower: the judge gives a lower level than people expected. Intervals are over "
+            "answers; all are answers to one question, so they do not speak of other questions.",
+            *list_missing_intervals(AGREEMENT_COLUMNS, rows),
+            *(f"{of_rubric.rubric}: {note}" for of_rubric in votes for note in of_rubric.notes),
+        ],
+    )
+
+
+def _build_agreement_row(votes: RoundVotes, name: str, levels: Floats) -> ReproducedRow:
+    is_compared = ~(np.isnan(levels) | np.isnan(votes.expected))
+    judged, expected = levels[is_compared], votes.expected[is_compared]
+    n = len(judged)
+    shares = [judged == expected, judged < expected, judged > expected]
+    kappa = _estimate_kappa(expected, judged, sorted(votes.scale.values()))
+    return ReproducedRow(
+        f"{votes.rubric}, {name}",
+        [
+            ReproducedCell.of_count(n),
+            *(_build_share_cell(int(share.sum()), n) for share in shares),
+            ReproducedCell.of_estimate(kappa.value, kappa.interval, n=n, reason=kappa.without),
+        ],
+    )
+
+
+def _build_share_cell(count: int, n: int) -> ReproducedCell:
+    if not n:
+        return ReproducedCell(NO_FIGURE, {"value": None, "n": 0, "reason": "no expected level"})
+    low, high = (100 * end for end in binomial_interval(count, n))
+    text = f"{count} of {n} ({number(low, 0)} to {number(high, 0)} %)"
+    return ReproducedCell(text, {"value": count, "n": n, "interval": (low, high)})
+
+
+def _estimate_kappa(first: Floats, second: Floats, levels: Sequence[float]) -> Estimate:
+    """Estimate Cohen's kappa with quadratic weights, with its interval over answers."""
+
+    def kappa(ratings: Floats, times: Floats) -> float | None:
+        return cohen_kappa(ratings[0], ratings[1], "quadratic", levels, times)
+
+    ratings = np.stack([first, second])
+    value = kappa(ratings, np.ones(len(first)))
+    if value is None:
+        return Estimate(None, len(first), None, "all levels are the same, or there are none")
+    return Estimate.of(value, len(first), item_interval(kappa, ratings, scale="interval"))
+
+
+def _build_mean_row(votes: RoundVotes) -> ReproducedRow:
+    """Build the row of the means over rounds: what a single run may give."""
+    differences = votes.levels - votes.expected[:, None]
+    counts = [differences == 0, differences < 0, differences > 0]
+    cells = [ReproducedCell.of_count(int((~np.isnan(differences)).any(axis=1).sum()))]
+    for count in counts:
+        by_round = count.sum(axis=0)
+        text = f"{number(float(by_round.mean()))} ({by_round.min()} to {by_round.max()} by run)"
+        values = {"value": float(by_round.mean()), "by_run": by_round.tolist()}
+        cells.append(ReproducedCell(text, values))
+    cells.append(ReproducedCell("", {"value": None}))
+    return ReproducedRow(f"{votes.rubric}, mean of all runs", cells)
+
+
+def _build_stability_table(votes: Sequence[RoundVotes], repeats: int) -> ReproducedTable:
+    rows = []
+    for of_rubric in votes:
+        deviations = of_rubric.deviations[~np.isnan(of_rubric.deviations)]
+        width = max(of_rubric.scale.values()) - min(of_rubric.scale.values())
+        mean: float | None = None
+        interval: Any = None
+        if len(deviations):
+            mean = float(deviations.mean())
+            # Every answer counts as a unit of its own.
+            units = np.full(len(deviations), -1)
+            bounds = (0.0, width)
+            interval = compute_interval(Mean("sd", bounds), deviations, units, bounds, "answers")
+        steady = int((deviations == 0).sum())
+        unread = int(np.isnan(of_rubric.levels).sum())
+        reason = interval if isinstance(interval, str) else ""
+        rows.append(
+            ReproducedRow(
+                of_rubric.rubric,
+                [
+                    ReproducedCell.of_count(len(deviations)),
+                    ReproducedCell.of_estimate(
+                        mean, None if reason else interval, n=len(deviations), reason=reason
+                    ),
+                    _build_share_cell(steady, len(deviations)),
+                    ReproducedCell.of_count(len(deviations) - steady),
+                    ReproducedCell.of_count(unread, n=of_rubric.levels.size),
+                ],
+            )
+        )
+    return ReproducedTable(
+        number="LLM Consistency across multiple runs",
+        title=f"the spread of {amount(repeats, 'vote')} on each answer",
+        first="rubric",
+        columns=STABILITY_COLUMNS,
+        rows=rows,
+        not_comparable=NOT_THE_ARTICLES,
+        notes=[
+            "Standard deviations have n - 1 below the fraction; the article does not say which. "
+            f"Replies were drawn at temperature {TEMPERATURE:g}.",
+            *list_missing_intervals(STABILITY_COLUMNS, rows),
+        ],
+    )
+
+
+def _build_rater_table(votes: RoundVotes, people: Ratings, judge: str) -> ReproducedTable:
+    """Compare the judge's majority with each rater, and the raters with each other."""
+    ids = {sample.id for sample in votes.answers}
+    of_answers = [rating for rating in people.ratings if rating.item in ids]
+    if not of_answers:
+        raise InputError(
+            f"ratings of {votes.rubric}: no item is the id of an answer; the first is "
+            f"{people.ratings[0].item[:60]!r}, of the answers {votes.answers[0].id[:60]!r}"
+        )
+    foreign = len(people.ratings) - len(of_answers)
+    people = Ratings(of_answers, people.categories, people.ordered, people.scale)
+    raters = list(dict.fromkeys(rating.rater for rating in of_answers))
+    judged = Ratings(
+        [
+            Rating(sample.id, judge, float(level))
+            for sample, level in zip(votes.answers, votes.majority, strict=True)
+            if not np.isnan(level)
+        ],
+        scale=tuple(sorted(votes.scale.values())),
+    )
+    both = measure_agreement(join_ratings(people, judged), machines={judge})
+    rows = [_build_pair_row(f"{rater} and the judge", both.pairs[rater, judge]) for rater in raters]
+    rows += [
+        _build_again_row(rater, figures) for rater, figures in both.intra.items() if rater in raters
+    ]
+    notes = [f"The judge's level is that of most of its {votes.levels.shape[1]} votes."]
+    if foreign:
+        notes.append(f"Left out: {amount(foreign, 'rating')} of items that are no answer here.")
+    if len(raters) < 2:
+        rows.append(ReproducedRow("raters among themselves", [ReproducedCell(NO_FIGURE)] * 4))
+        notes.append(
+            f"One rater ({raters[0]}): agreement between raters cannot be computed; it needs a "
+            "second rater of the same answers."
+        )
+    else:
+        rows.append(_build_people_row(measure_agreement(people)))
+    return ReproducedTable(
+        number="Limitations",
+        title=f"{votes.rubric}: would people agree?",
+        first="who",
+        columns=RATER_COLUMNS,
+        rows=rows,
+        not_comparable="the article asks the question and has no second rater",
+        notes=[*notes, *list_missing_intervals(RATER_COLUMNS, rows)],
+    )
+
+
+def _build_pair_row(name: str, figures: Mapping[str, Estimate]) -> ReproducedRow:
+    percent, kappa = figures["percent"], figures["kappa_quadratic"]
+    cells = [
+        ReproducedCell.of_count(percent.n),
+        _build_estimate_cell(percent, 1),
+        _build_estimate_cell(kappa),
+        ReproducedCell("", {"value": None}),
+    ]
+    return ReproducedRow(name, cells)
+
+
+def _build_again_row(rater: str, figures: Mapping[str, Estimate]) -> ReproducedRow:
+    """Build the row of a rater who rated answers twice: does a person agree with themselves?"""
+    percent = figures["percent"]
+    cells = [
+        ReproducedCell.of_count(percent.n),
+        _build_estimate_cell(percent, 1),
+        ReproducedCell("", {"value": None}),
+        _build_estimate_cell(figures["alpha_ordinal"]),
+    ]
+    return ReproducedRow(f"{rater}, asked again", cells)
+
+
+def _build_people_row(agreement: RaterAgreement) -> ReproducedRow:
+    overall = agreement.overall
+    kappas = [pair["kappa_quadratic"].value for pair in agreement.pairs.values()]
+    defined = [kappa for kappa in kappas if kappa is not None]
+    # The interval of a mean of pairs is that of its only pair, or none.
+    (pair, *others) = agreement.pairs.values()
+    kappa = pair["kappa_quadratic"]
+    if others:
+        mean = float(np.mean(defined)) if defined else None
+        kappa = Estimate(mean, kappa.n, None, "a mean over pairs of raters")
+    cells = [
+        ReproducedCell.of_count(overall["percent"].n),
+        _build_estimate_cell(overall["percent"], 1),
+        _build_estimate_cell(kappa),
+        _build_estimate_cell(overall["alpha_ordinal"]),
+    ]
+    return ReproducedRow("raters among themselves", cells)
+
+
+def _build_estimate_cell(estimate: Estimate, digits: int = 3) -> ReproducedCell:
+    return ReproducedCell.of_estimate(
+        estimate.value, estimate.interval, digits=digits, n=estimate.n, reason=estimate.without
+    )
+
+
+def _build_answer_table(votes: RoundVotes) -> ReproducedTable:
+    """Build the table of single answers: expected level, majority, mean and variance."""
+    rows = []
+    for place, answer in enumerate(votes.answers):
+        levels = votes.levels[place]
+        readable = levels[~np.isnan(levels)]
+        mean = float(readable.mean()) if len(readable) else None
+        cells = [
+            _build_level_cell(votes.expected[place]),
+            _build_level_cell(levels[0]),
+            _build_level_cell(votes.majority[place]),
+            ReproducedCell.of_estimate(mean, digits=2),
+            _build_variance_cell(votes.deviations[place]),
+        ]
+        rows.append(ReproducedRow(answer.id[:40], cells))
+    return ReproducedTable(
+        number="",
+        title=f"{votes.rubric} of each answer",
+        first="answer",
+        columns=["people", "first run", "majority", "mean", "variance"],
+        rows=rows,
+    )
+
+
+def _build_level_cell(level: float) -> ReproducedCell:
+    if np.isnan(level):
+        return ReproducedCell(NO_FIGURE, {"value": None})
+    return ReproducedCell(f"{level:g}", {"value": float(level)})
+
+
+def _build_variance_cell(deviation: float) -> ReproducedCell:
+    if np.isnan(deviation):
+        return ReproducedCell(NO_FIGURE, {"value": None})
+    return ReproducedCell(number(float(deviation**2), 2), {"value": float(deviation**2)})
+
+
+def _describe_data(
+    setup: ReproductionSetup, answers: Sequence[Sample], judge: str, repeats: int
+) -> str:
+    questions = len({sample.question for sample in answers})
+    what = f"{amount(len(answers), 'answer')} to {amount(questions, 'question')}"
+    whose = f"of {setup.data}"
+    if setup.is_bundled:
+        whose = "of this project, with the levels that their author expected"
+    times = amount(repeats, "time")
+    return f"{what} {whose}; judged {times} by {judge} at temperature {TEMPERATURE:g}."
+
+
+def _list_differences(
+    setup: ReproductionSetup, answers: Sequence[Sample], repeats: int
+) -> list[str]:
+    result = [
+        "The question to the judge and the descriptions of the levels are in other words; the "
+        "scales, the names of levels and the form of a reply (Score, then Reason) are the "
+        "article's.",
+        f"The judge is asked at temperature {TEMPERATURE:g}; the article names none.",
+        "A reply without a level is asked for once more, then left out and counted; the article "
+        "says nothing of such replies.",
+        "The majority of equally frequent levels is the lowest.",
+    ]
+    if setup.is_bundled:
+        result.insert(
+            0,
+            "Question and answers were written for this project after the kinds of change that "
+            "the article describes; the expected levels are those of their author.",
+        )
+    if setup.judge is None:
+        result.append(
+            "The bundled judge has 1.5 billion weights, and its replies were cut after "
+            f"{BUNDLED_REPLY_TOKENS} tokens, behind the score: it is an example, no judge to rely "
+            "on."
+        )
+    if repeats != REPEATS:
+        result.append(f"The article has {REPEATS} runs, this one {repeats}.")
+    if len(answers) != ARTICLE_ANSWERS:
+        result.append(f"The article has {ARTICLE_ANSWERS} answers, this one {len(answers)}.")
+    return result
+
+
+def _build_charts(votes: RoundVotes) -> list[Chart]:
+    """Draw the judged level beside the expected one, and the spread over runs."""
+    upwards = sorted(votes.scale, key=votes.scale.__getitem__)
+    places = {votes.scale[label]: place for place, label in enumerate(upwards)}
+    drawn: list[AnswerLevels] = []
+    for place, answer in enumerate(votes.answers[:MAX_DRAWN_ANSWERS]):
+        levels = votes.levels[place]
+        counts = [int((levels == votes.scale[label]).sum()) for label in upwards]
+        expected, majority = votes.expected[place], votes.majority[place]
+        drawn.append(
+            (
+                answer.id[:40],
+                None if np.isnan(expected) else places[float(expected)],
+                None if np.isnan(majority) else places[float(majority)],
+                counts,
+            )
+        )
+    runs = amount(votes.levels.shape[1], "run")
+    return [
+        Chart(
+            f"{votes.rubric}: judge and people",
+            "A ring is the level that people expected, a dot the one that most runs give.",
+            [DrawingBlock(level_pairs_svg(upwards, drawn))],
+        ),
+        Chart(
+            f"{votes.rubric}: {runs}",
+            "The area of a dot is the share of runs; an answer with one dot has no variance.",
+            [DrawingBlock(level_votes_svg(upwards, drawn))],
+        ),
+    ]
