@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.benchmarks.local_methods import uri
+from lab.benchmarks.local_models import path_of
 from lab.benchmarks.recording import NAMES, read, write
 from trustassay import score
 from trustassay.backends.replay import read_run_replies
@@ -40,7 +40,13 @@ OPEN_BOOK = f"{MODEL} with passages"
 """The reference of the tables that compare both models: the larger one, which has read a passage
 on the question."""
 ANSWERS, PAIRS = 5, 3
+PARALLEL = 4
+"""Calls at once: replies are kept when all of them are finished."""
 """Answers of each reference, as in the paper; wrong answers of a question, of which it has 25."""
+
+
+def uri(short: str) -> str:
+    return f"gguf:{path_of(short)}?context=2048&parallel={PARALLEL}&threads=1"
 
 
 def first_sentence(text: str) -> str:
@@ -123,55 +129,60 @@ def read_sampled_answers(calls: Path) -> dict[str, list[str]]:
     return {question: [texts[n] for n in sorted(texts)] for question, texts in answers.items()}
 
 
-def record_references(records: Sequence[Record], out: Path, options: RunOptions) -> list[Record]:
-    """Sample five answers of the smaller model, and ask the larger one for wrong answers.
-
-    The larger one's samples were recorded for ``uncertainty``.
-    """
+def record_samples(records: Sequence[Record], out: Path, options: RunOptions) -> None:
+    """Sample five answers of the smaller model; the larger one's were recorded already."""
     score(
         [{key: one[key] for key in ("id", "question")} | {"response": one["references"][OTHER]}
          for one in records],
         metrics=[f"uncertainty:samples={ANSWERS},prompt={PROMPT},max_tokens={MAX_ANSWER_TOKENS}"],
         out=out / "sampled",
-        cache=out / "cache",
+        cache=options.calls.cache,
         report=False,
-        progress=True,
         model=uri(NAMES[OTHER]),
+        calls_at_once=PARALLEL,
     )  # fmt: skip
+
+
+def record_pairs(records: Sequence[Record], out: Path, options: RunOptions) -> None:
+    """Ask the larger model for wrong answers to each question, with corrected ones."""
+    source = out / "questions.jsonl"
+    fields = ("id", "question", "answers", "references")
+    write(source, [{key: one[key] for key in fields} for one in records])
+    setup = FewlSetup(generator=uri(NAMES[MODEL]), metric=Fewl(pairs=PAIRS), options=options)
+    run_anywhere(lambda: measure_experts(source, out / "experts", setup, RecordSelection()))
+
+
+def build_references(records: Sequence[Record], out: Path) -> list[Record]:
+    """Return the sampled answers and the pairs, by question."""
     sampled = {
         MODEL: read_sampled_answers(REPLIES),
         OTHER: read_sampled_answers(out / "sampled" / "calls.sqlite"),
     }
-    questions = [
-        {key: one[key] for key in ("id", "question", "answers")}
-        | {"references": {name: texts[one["question"]] for name, texts in sampled.items()}}
-        for one in records
-    ]
-    source = out / "questions.jsonl"
-    write(source, questions)
-    setup = FewlSetup(generator=uri(NAMES[MODEL]), metric=Fewl(pairs=PAIRS), options=options)
-    run_anywhere(lambda: measure_experts(source, out / "experts", setup, RecordSelection()))
+    filled = {one.question: one for one in RunFolder(out / "experts" / "compared").samples()}
     lines = []
-    for sample in RunFolder(out / "experts" / "compared").samples():
-        fields = ("references", "wrong_answers", "corrected_answers")
-        content = sample.to_dict()
+    for record in records:
+        question = record["question"]
+        references = {name: texts[question] for name, texts in sampled.items()}
+        line = {"question": question, "references": references}
         # A reply without any pair leaves the question without these fields.
-        known = {key: content[key] for key in fields if content.get(key)}
-        lines.append({"question": sample.question} | known)
+        for key in ("wrong_answers", "corrected_answers"):
+            if texts := getattr(filled[question], key):
+                line[key] = list(texts)
+        lines.append(line)
     return lines
 
 
-def record_choices(records: Sequence[Record], out: Path, options: RunOptions) -> list[Record]:
-    """Ask both models the questions with choices; return their answers as samples with labels."""
+def record_choices(records: Sequence[Record], out: Path, options: RunOptions) -> None:
+    """Ask both models the questions with choices, which are shuffled."""
     source = out / "choices.jsonl"
     write(source, build_choices(records))
     models = [f"{name}={uri(short)}" for name, short in NAMES.items()]
     setup = FiveChoiceSetup(models=models, shuffle=True, options=options)
     work = run_five_choice
     run_anywhere(lambda: work(source, out / "five-choice", setup, RecordSelection()))
-    fields = ("id", "question", "model", "response", "label", "answers")
-    answers = read(out / "five-choice" / "answers.jsonl")
-    return [{key: one[key] for key in fields} for one in answers]
+
+
+PARTS = {"pairs": record_pairs, "samples": record_samples, "choices": record_choices}
 
 
 def build_model_answers(records: Sequence[Record], wrong: Mapping[str, list[str]]) -> list[Record]:
@@ -189,13 +200,21 @@ def build_model_answers(records: Sequence[Record], wrong: Mapping[str, list[str]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of runs and replies")
+    parser.add_argument("--only", choices=PARTS, help="record one part, and write nothing")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    options = RunOptions(calls=CallOptions(cache=arguments.out / "cache"), progress=True)
+    options = RunOptions(calls=CallOptions(cache=arguments.out / "cache", calls_at_once=PARALLEL))
     records = read(FOLDER / "answers.jsonl")
     cited = {one["id"]: one["response"] for one in read(FOLDER / "cited.jsonl")}
-    references = record_references(records, arguments.out, options)
-    choices = record_choices(records, arguments.out, options)
+    for name, record in PARTS.items():
+        if arguments.only in (None, name):
+            record(records, arguments.out, options)
+    if arguments.only:
+        return
+    references = build_references(records, arguments.out)
+    fields = ("id", "question", "model", "response", "label", "answers")
+    asked = read(arguments.out / "five-choice" / "answers.jsonl")
+    choices = [{key: one[key] for key in fields} for one in asked]
     answers = build_answers(records)
     labelled = [
         {"id": f"{one['id']}-{kind}", "question": one["question"],
