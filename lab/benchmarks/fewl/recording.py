@@ -1,12 +1,13 @@
-"""Records the small set that ``trustassay papers reproduce fewl`` computes the paper's tables from.
+"""Makes the small set that ``trustassay papers reproduce fewl`` computes the paper's tables from.
 
-    python -m lab.benchmarks.local_models
-    python -m lab.benchmarks.fewl.recording --out FOLDER          # goes on where it was stopped
+    python -m lab.benchmarks.local_models 1.5b
+    python -m lab.benchmarks.fewl.recording --out FOLDER --pairs   # goes on where it was stopped
+    python -m lab.benchmarks.fewl.recording --out FOLDER           # writes the files
 
 The questions are the sixty of ``demo --files``. Right, half wrong and wrong answers are made by
-rule from this project's passages; all else is what two real models replied: five sampled answers of
-each, wrong answers with corrected ones, answers to questions with choices, and the recorded
-answers of the demo. Writes ``src/trustassay/input/recorded/fewl``.
+rule from this project's passages; all else is what two real models replied: their recorded answers,
+the five samples of the larger one, and with ``--pairs`` its wrong and corrected answers. Writes
+``src/trustassay/input/recorded/fewl``.
 """
 
 from __future__ import annotations
@@ -15,53 +16,48 @@ import argparse
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lab.benchmarks.local_models import path_of
-from lab.benchmarks.recording import NAMES, read, write
-from trustassay import score
-from trustassay.backends.replay import read_run_replies
+from lab.benchmarks.recording import NAMES, labels_of, read, write
 from trustassay.calls.client import CallOptions
-from trustassay.cli.demo import FOLDER, MAX_ANSWER_TOKENS, MODEL, OTHER, PROMPT, REPLIES
+from trustassay.cli.demo import FOLDER, MODEL, OTHER, PROMPT, REPLIES
 from trustassay.core.event_loop import run_anywhere
 from trustassay.metrics.fewl import Fewl
 from trustassay.papers.experiments.answers import RecordSelection
-from trustassay.papers.experiments.choices import FiveChoiceSetup, run_five_choice
 from trustassay.papers.experiments.experts import measure_experts
 from trustassay.papers.experiments.measuring import FewlSetup
+from trustassay.papers.reproduce.fewl.inputs import BUNDLED
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
 
 Record = dict[str, Any]
-TARGET = FOLDER / "fewl"
 OPEN_BOOK = f"{MODEL} with passages"
 """The reference of the tables that compare both models: the larger one, which has read a passage
 on the question."""
-ANSWERS, PAIRS = 5, 3
+PAIRS = 3
+"""Wrong answers of a question; the paper asks for 25, of which so small a model repeats most."""
 PARALLEL = 4
 """Calls at once: replies are kept when all of them are finished."""
-"""Answers of each reference, as in the paper; wrong answers of a question, of which it has 25."""
-
-
-def uri(short: str) -> str:
-    return f"gguf:{path_of(short)}?context=2048&parallel={PARALLEL}&threads=1"
 
 
 def first_sentence(text: str) -> str:
     return text.partition(". ")[0].rstrip(".") + "."
 
 
-def find_similar_golds(records: Sequence[Record], index: int, words: int) -> list[str]:
-    """Return the gold answers of the following questions that begin with the same words."""
-    start = records[index]["question"].split()[:words]
+def find_similar_gold(records: Sequence[Record], index: int) -> str | None:
+    """Return the gold answer of the next question of the same kind; ``None`` if there is none."""
+    words = records[index]["question"].split()
+    # "In which year" and "In which museum" have answers of different kinds, "Who" has one.
+    count = {"What": 4, "In": 3, "On": 3, "Of": 3, "Into": 3}.get(words[0], 2)
     gold = records[index]["answers"][0][0]
-    following = [*records[index + 1 :], *records[:index]]
-    golds = [
-        other["answers"][0][0] for other in following if other["question"].split()[:words] == start
-    ]
-    return [text for text in dict.fromkeys(golds) if text != gold]
+    for other in [*records[index + 1 :], *records[:index]]:
+        text: str = other["answers"][0][0]
+        if other["question"].split()[:count] == words[:count] and text != gold:
+            return text
+    return None
 
 
 def build_answers(records: Sequence[Record]) -> dict[str, dict[str, str]]:
@@ -76,152 +72,89 @@ def build_answers(records: Sequence[Record]) -> dict[str, dict[str, str]]:
         gold = record["answers"][0][0]
         right = first_sentence(passage)
         right = right if gold.casefold() in right.casefold() else passage
-        texts = {"right": right, "hallu": first_sentence(other_passage)}
-        # "In which year" and "In which museum" have answers of different kinds, "Who" has one.
-        start = record["question"].split()[0]
-        words = {"What": 4, "In": 3, "On": 3, "Of": 3, "Into": 3}.get(start, 2)
-        if similar := find_similar_golds(records, index, words):
-            pattern = re.compile(re.escape(gold), re.IGNORECASE)
-            half = pattern.sub(similar[0], right, count=1)
+        texts = {"right": right}
+        if similar := find_similar_gold(records, index):
+            half = re.sub(re.escape(gold), similar, right, count=1, flags=re.IGNORECASE)
             if half != right:
                 texts["half-hallu"] = half[0].upper() + half[1:]
-        answers[record["id"]] = texts
+        answers[record["id"]] = texts | {"hallu": first_sentence(other_passage)}
     return answers
 
 
-def build_choices(records: Sequence[Record]) -> list[Record]:
-    """Return the questions with five choices, the right one first, in the layout of haltt4llm."""
-    questions = []
-    for index, record in enumerate(records):
-        similar = find_similar_golds(records, index, words=2)
-        similar += find_similar_golds(records, index, words=1)
-        golds = [other["answers"][0][0] for other in [*records[index + 1 :], *records[:index]]]
-        wrong = list(dict.fromkeys([*similar, *golds]))[:2]
-        choices = [record["answers"][0][0], *wrong, "None of the above", "I don't know"]
-        question = {"id": record["id"], "question": record["question"], "choices": choices}
-        questions.append({**question, "right_choice": 0, "answers": record["answers"]})
-    return questions
-
-
-def read_replies(calls: Path) -> Iterator[tuple[str, int, str]]:
-    """Yield prompt, number and text of the replies of a run, or of the recorded ones."""
-    if calls.suffix == ".sqlite":
-        for recorded in read_run_replies(calls):
-            yield recorded.messages[-1].content, recorded.repeat, recorded.reply.text
-        return
-    with gzip.open(calls, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            if "prompt" in record:
-                yield record["prompt"], record["repeat"], record["reply"]["text"]
-
-
-def read_sampled_answers(calls: Path) -> dict[str, list[str]]:
-    """Return by question the answers that were sampled at a temperature of 1."""
+def read_samples_of_model() -> dict[str, list[str]]:
+    """Return by question the answers that the larger model gave at a temperature of 1."""
     prompt = PROMPT.read_text(encoding="utf-8").partition("\n")[2].strip()
     start, _, end = prompt.partition("{{ question }}")
     answers: dict[str, dict[int, str]] = {}
-    for text, repeat, reply in read_replies(calls):
-        # The first reply is the answer itself, at a temperature of 0.
-        if repeat and text.startswith(start) and text.endswith(end):
-            question = text.removeprefix(start).removesuffix(end)
-            answers.setdefault(question, {})[repeat] = reply.strip()
+    with gzip.open(REPLIES, "rt", encoding="utf-8") as lines:
+        for record in map(json.loads, lines):
+            text = record.get("prompt", "")
+            # The first reply is the answer itself, at a temperature of 0.
+            if record["repeat"] and text.startswith(start) and text.endswith(end):
+                question = text.removeprefix(start).removesuffix(end)
+                texts = answers.setdefault(question, {})
+                texts[record["repeat"]] = record["reply"]["text"].strip()
     return {question: [texts[n] for n in sorted(texts)] for question, texts in answers.items()}
 
 
-def record_samples(records: Sequence[Record], out: Path, options: RunOptions) -> None:
-    """Sample five answers of the smaller model; the larger one's were recorded already."""
-    score(
-        [{key: one[key] for key in ("id", "question")} | {"response": one["references"][OTHER]}
-         for one in records],
-        metrics=[f"uncertainty:samples={ANSWERS},prompt={PROMPT},max_tokens={MAX_ANSWER_TOKENS}"],
-        out=out / "sampled",
-        cache=options.calls.cache,
-        report=False,
-        model=uri(NAMES[OTHER]),
-        calls_at_once=PARALLEL,
-    )  # fmt: skip
-
-
-def record_pairs(records: Sequence[Record], out: Path, options: RunOptions) -> None:
+def record_pairs(records: Sequence[Record], out: Path) -> None:
     """Ask the larger model for wrong answers to each question, with corrected ones."""
     source = out / "questions.jsonl"
     fields = ("id", "question", "answers", "references")
     write(source, [{key: one[key] for key in fields} for one in records])
-    setup = FewlSetup(generator=uri(NAMES[MODEL]), metric=Fewl(pairs=PAIRS), options=options)
+    uri = f"gguf:{path_of(NAMES[MODEL])}?context=2048&parallel={PARALLEL}&threads=1"
+    options = RunOptions(calls=CallOptions(cache=out / "cache", calls_at_once=PARALLEL))
+    setup = FewlSetup(generator=uri, metric=Fewl(pairs=PAIRS), options=options)
     run_anywhere(lambda: measure_experts(source, out / "experts", setup, RecordSelection()))
 
 
 def build_references(records: Sequence[Record], out: Path) -> list[Record]:
-    """Return the sampled answers and the pairs, by question."""
-    sampled = {
-        MODEL: read_sampled_answers(REPLIES),
-        OTHER: read_sampled_answers(out / "sampled" / "calls.sqlite"),
-    }
-    filled = {one.question: one for one in RunFolder(out / "experts" / "compared").samples()}
+    """Return the references by question, and the pairs if they were recorded."""
+    samples = read_samples_of_model()
+    folder = RunFolder(out / "experts" / "compared")
+    filled = {one.question: one for one in folder.samples()} if folder.path.exists() else {}
     lines = []
     for record in records:
         question = record["question"]
-        references = {name: texts[question] for name, texts in sampled.items()}
-        line = {"question": question, "references": references}
+        references = {MODEL: samples[question], OTHER: [record["references"][OTHER]]}
+        line: Record = {"question": question, "references": references}
         # A reply without any pair leaves the question without these fields.
         for key in ("wrong_answers", "corrected_answers"):
-            if texts := getattr(filled[question], key):
+            if texts := getattr(filled.get(question), key, ()):
                 line[key] = list(texts)
         lines.append(line)
     return lines
 
 
-def record_choices(records: Sequence[Record], out: Path, options: RunOptions) -> None:
-    """Ask both models the questions with choices, which are shuffled."""
-    source = out / "choices.jsonl"
-    write(source, build_choices(records))
-    models = [f"{name}={uri(short)}" for name, short in NAMES.items()]
-    setup = FiveChoiceSetup(models=models, shuffle=True, options=options)
-    work = run_five_choice
-    run_anywhere(lambda: work(source, out / "five-choice", setup, RecordSelection()))
-
-
-PARTS = {"pairs": record_pairs, "samples": record_samples, "choices": record_choices}
-
-
-def build_model_answers(records: Sequence[Record], wrong: Mapping[str, list[str]]) -> list[Record]:
-    """Return the recorded answers of both models, with right and wrong answers to compare with."""
+def build_model_answers(
+    records: Sequence[Record], wrong: Mapping[str, Sequence[str]]
+) -> list[Record]:
+    """Return the recorded answers of both models, with labels and the open-book reference."""
+    cited = {one["id"]: one["response"] for one in read(FOLDER / "cited.jsonl")}
+    others = [{**one, "response": one["references"][OTHER]} for one in records]
+    labels = {MODEL: labels_of(records), OTHER: labels_of(others)}
     lines = []
-    for record in records:
-        responses = {MODEL: record["response"], OTHER: record["references"][OTHER]}
-        for name, response in responses.items():
+    for record, other in zip(records, others, strict=True):
+        reference = re.sub(r"\s*\[\d+\]", "", cited[record["id"]])
+        for name, response in ((MODEL, record["response"]), (OTHER, other["response"])):
             line = {"id": f"{record['id']}-{NAMES[name]}", "question": record["question"]}
-            line |= {"model": name, "response": response, "answers": record["answers"]}
-            lines.append(line | {"incorrect_answers": wrong[record["id"]]})
+            line |= {"model": name, "response": response, "label": labels[name][record["id"]]}
+            line |= {"answers": record["answers"], "incorrect_answers": wrong[record["id"]]}
+            lines.append(line | {"references": {OPEN_BOOK: reference}})
     return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of runs and replies")
-    parser.add_argument("--only", choices=PARTS, help="record one part, and write nothing")
+    parser.add_argument("--pairs", action="store_true", help="record the pairs, and write nothing")
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    options = RunOptions(calls=CallOptions(cache=arguments.out / "cache", calls_at_once=PARALLEL))
     records = read(FOLDER / "answers.jsonl")
-    cited = {one["id"]: one["response"] for one in read(FOLDER / "cited.jsonl")}
-    for name, record in PARTS.items():
-        if arguments.only in (None, name):
-            record(records, arguments.out, options)
-    if arguments.only:
+    if arguments.pairs:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        record_pairs(records, arguments.out)
         return
-    references = build_references(records, arguments.out)
-    fields = ("id", "question", "model", "response", "label", "answers")
-    asked = read(arguments.out / "five-choice" / "answers.jsonl")
-    choices = [{key: one[key] for key in fields} for one in asked]
     answers = build_answers(records)
-    labelled = [
-        {"id": f"{one['id']}-{kind}", "question": one["question"],
-         "response": answers[one["id"]][kind], "label": int(kind == "right"), "kind": kind}
-        for one in records for kind in ("right", "half-hallu", "hallu")
-        if kind in answers[one["id"]]
-    ]  # fmt: skip
     wrong = {
         one["id"]: [
             *([one["response"]] if one["label"] == 0 else []),
@@ -229,28 +162,20 @@ def main() -> None:
         ]
         for one in records
     }
-    questions = [
-        {"id": one["id"], "question": one["question"], "answers": [[answers[one["id"]]["right"]]],
-         "incorrect_answers": wrong[one["id"]]}
-        for one in records
-    ]  # fmt: skip
-    marks = re.compile(r"\s*\[\d+\]")
-    text_of_question = {one["id"]: one["question"] for one in records}
-    open_book = {text_of_question[key]: marks.sub("", text) for key, text in cited.items()}
-    models = [
-        {**one, "references": {OPEN_BOOK: open_book[one["question"]]}}
-        for one in build_model_answers(records, wrong)
-    ]
-    five_choice = [
-        {**one, "references": {OPEN_BOOK: open_book[one["question"]]}} for one in choices
-    ]
-    TARGET.mkdir(exist_ok=True)
-    for name, lines in (
-        ("chale", labelled), ("truthfulqa", questions), ("references", references),
-        ("samples", models), ("five-choice", five_choice),
-    ):  # fmt: skip
-        write(TARGET / f"{name}.jsonl", lines)
-        print(f"{name}: {json.dumps(lines[0], ensure_ascii=False)[:200]}")
+    labelled, questions = [], []
+    for record in records:
+        key, question = record["id"], record["question"]
+        for kind, text in answers[key].items():
+            line = {"id": f"{key}-{kind}", "question": question, "response": text}
+            labelled.append(line | {"label": int(kind == "right"), "kind": kind})
+        line = {"id": key, "question": question, "answers": [[answers[key]["right"]]]}
+        questions.append(line | {"incorrect_answers": wrong[key]})
+    models = build_model_answers(records, wrong)
+    BUNDLED.mkdir(exist_ok=True)
+    write(BUNDLED / "chale.jsonl", labelled)
+    write(BUNDLED / "truthfulqa.jsonl", questions)
+    write(BUNDLED / "references.jsonl", build_references(records, arguments.out))
+    write(BUNDLED / "samples.jsonl", models)
 
 
 if __name__ == "__main__":

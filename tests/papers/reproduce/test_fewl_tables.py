@@ -278,7 +278,7 @@ def test_faulty_files_are_named(
 
 
 def test_a_folder_without_the_files_lists_their_names(run: Reproduce, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="truthfulqa.*Table 3.*samples.*Table 5"):
+    with pytest.raises(InputError, match=r"truthfulqa.*Table 3.*samples.*Table 5"):
         run()
     with pytest.raises(InputError, match="no such file or folder"):
         run(data=tmp_path / "nowhere")

@@ -15,9 +15,11 @@ from pathlib import Path
 
 from trustassay.core.event_loop import run_anywhere
 from trustassay.input.records import InputError
+from trustassay.papers.experiments.answers import read_records
 from trustassay.papers.reproduce.fewl import models
 from trustassay.papers.reproduce.fewl.inputs import (
     FILES,
+    NO_PAIRS,
     NO_REFERENCES,
     FewlFiles,
     KnownReferences,
@@ -46,9 +48,9 @@ SOURCE = (
     "Gold-Standard Answers, 2024"
 )
 BUNDLED_DATA = (
-    "60 questions of this project. References: five answers each of Qwen2.5-Coder-1.5B-Instruct "
-    "and of Qwen2.5-Coder-0.5B-Instruct, as recorded; the first also wrote 5 wrong and 5 corrected "
-    "answers a question."
+    "60 questions of this project, with right, half wrong and wrong answers made by rule from its "
+    "passages. References: five recorded answers of Qwen2.5-Coder-1.5B-Instruct, one of "
+    "Qwen2.5-Coder-0.5B-Instruct."
 )
 
 
@@ -66,6 +68,7 @@ class _Parts:
         if isinstance(part, str):
             self.missing[place] = part
         else:
+            self.missing.pop(place, None)
             self.tables.append(part.table)
             self.charts += part.charts
 
@@ -141,6 +144,8 @@ def _measure(
     groups = run_anywhere(
         lambda: measure_groups(paper_input, setup, setup.folder / name, best=best)
     )
+    if any(group.numbers.ours is None for group in groups):
+        parts.missing["FEWL (Ours) and single-best"] = NO_PAIRS
     for table in tables:
         parts.tables += build_tables(table, groups, paper_input.notes, count=best)
     return groups
@@ -210,6 +215,10 @@ def _add_samples(
         paper_input = read_input(path, known, setup)
         path = paper_input.write(setup.folder / "samples.jsonl")
     parts.add("Table 5", models.order_pairs(path, setup, setup.folder / "samples"))
+    # Labelled answers rank models too, where no questions with choices do.
+    labelled = all(sample.label is not None for sample in read_records(path, setup.selection))
+    if labelled and "five-choice" not in paper_files.paths:
+        parts.add("Table 4", models.rank_models(path, {}, setup, setup.folder / "ranking"))
 
 
 def _list_differences(setup: ReproductionSetup) -> list[str]:

@@ -30,6 +30,10 @@ NO_REFERENCES = (
     "needs reference answers: --reference [NAME=]URI, or a file `references` in the folder with "
     "`question` and `references`"
 )
+NO_PAIRS = (
+    "needs wrong and corrected answers: --backend generator=URI, or `wrong_answers` and "
+    "`corrected_answers` in the file or in `references`"
+)
 _SUFFIXES = ("json", "jsonl", "ndjson", "csv", "tsv", "parquet", "xlsx")
 
 
@@ -269,7 +273,8 @@ def _add_references(sample: Sample, known: Mapping[str, KnownReferences]) -> Sam
         return sample
     return replace(
         sample,
-        references={**references.answers, **sample.references},
+        # A record that has references is compared with these alone.
+        references=sample.references or references.answers,
         wrong_answers=sample.wrong_answers or references.wrong,
         corrected_answers=sample.corrected_answers or references.corrected,
     )

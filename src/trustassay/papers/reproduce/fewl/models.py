@@ -26,7 +26,7 @@ from trustassay.papers.experiments.fewl import order_samples, rank_models_by_sco
 from trustassay.papers.experiments.measuring import FewlSetup
 from trustassay.papers.experiments.neighbours import judge_neighbours
 from trustassay.papers.experiments.results import Cell, ExperimentResult, ExperimentRow
-from trustassay.papers.reproduce.fewl.inputs import PaperInput
+from trustassay.papers.reproduce.fewl.inputs import NO_PAIRS, PaperInput
 from trustassay.papers.reproduce.fewl.scores import GroupScores, build_fewl_setup
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import (
@@ -99,6 +99,7 @@ def rank_models(
     printed: dict[str, str] = {}
     rates: dict[str, ReproducedCell] = {}
     notes: list[str] = []
+    ranking_notes: list[str] = []
     if "choices" in samples[0].metadata:
         if not (setup.models or results):
             return (
@@ -121,6 +122,7 @@ def rank_models(
         selection = RecordSelection(skip_bad=setup.selection.skip_bad)
     else:
         selection = setup.selection
+        ranking_notes.append("Free answers instead of choices; right by the labels of the file.")
         for name, labels in _collect_labels(samples).items():
             counts = {"count": sum(labels), "n": len(labels)}
             rates[name] = _build_rate(counts, "")
@@ -142,7 +144,7 @@ def rank_models(
             f"FEWL has the weights `{row.about['weights']}`; order: {cells['order'].text}; "
             f"Kendall's tau with the true rates {tau.text}.",
             ranked.notes[0],
-            *ranked.notes[2:],
+            ranked.notes[2],
         ]
     else:
         notes.append("One model only: there is nothing to rank.")
@@ -157,7 +159,7 @@ def rank_models(
         rows,
         RANK_REASON,
         "model",
-        notes,
+        [*ranking_notes, *notes],
     )
     return ReproducedPart(table)
 
@@ -337,7 +339,7 @@ def compare_references(
             record["references"] |= {name: [texts[0]] for name, texts in sample.references.items()}
     records = [record for record in merged.values() if record.get("corrected_answers")]
     if not records:
-        return "needs wrong and corrected answers: --backend generator=URI, or both in the file"
+        return NO_PAIRS
     source = folder / "references.jsonl"
     samples = [Sample.parse(record) for record in records]
     PaperInput(source, samples, (), ()).write(source)

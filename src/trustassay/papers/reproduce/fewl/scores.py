@@ -57,10 +57,9 @@ REPEATS = 10
 """Repeats behind a ±; the paper does not say how many it has."""
 RANDOM_NEIGHBOURS = 25
 """Random questions behind the penalty of Table 8."""
-NOT_COMPARABLE_REASON = (
-    "the authors published no reference answers, no wrong and corrected answers, and not which "
-    "questions they drew"
-)
+NOT_COMPARABLE_REASON = "the authors published no reference answers"
+TABLES_WITH_BASELINES = ("Table 1", "Table 3", "Table 10")
+"""The first table of each file also has chance and the rule of length."""
 COLUMN_NAMES = {
     "right > mid-halu": "non-hallu > half-hallu",
     "right > half-hallu": "non-hallu > half-hallu",
@@ -248,14 +247,13 @@ def _collect_scores(
     questions = np.array([answer.question for answer in scored], dtype=np.int64)
     rng = generator(setup.seed, "reproduce", "fewl", name)
     # One answer of each question cannot be drawn anew.
-    count = 0 if numbers.present.sum(axis=1).max() < 2 else setup.repeats or REPEATS
+    most = int(numbers.present.sum(axis=1).max())
+    count = 0 if most < 2 else setup.repeats or REPEATS
     repeats = [resample_references(numbers, questions, rng) for _ in range(count)]
     filled = [sample for path in measured.runs.values() for sample in RunFolder(path).samples()]
-    most = int(numbers.present.sum(axis=1).max())
     notes = [
         f"{name}: {amount(len(set(questions.tolist())), 'question')} with up to "
-        f"{amount(most, 'reference answer')} each.",
-        *measured.missing,
+        f"{amount(most, 'reference answer')} each."
     ]
     notes += note_left_out(measured.left_out, "answers are left out")
     lengths = np.array([-float(len(answer.sample.response or "")) for answer in scored])
@@ -265,13 +263,19 @@ def _collect_scores(
 def build_tables(
     table: PairTable, groups: Sequence[GroupScores], notes: Sequence[str], *, count: bool = False
 ) -> list[ReproducedTable]:
-    """Return a table of the paper, with a row for chance and one for length.
+    """Return a table of the paper, without the groups of references that give none of its rows.
 
     Where a group of references has several columns, it has a table of its own.
     """
+    parts = [groups]
     if any(len(group.columns) > 1 for group in groups):
-        return [_build_table(table, [group], notes, count=count) for group in groups]
-    return [_build_table(table, groups, notes, count=count)]
+        parts = [[group] for group in groups]
+    tables = [_build_table(table, part, notes, count=count) for part in parts]
+    return [one for one in tables if any(_has_figures(row) for row in one.rows)]
+
+
+def _has_figures(row: ReproducedRow) -> bool:
+    return any(cell.values["value"] is not None for cell in row.cells)
 
 
 def _build_table(
@@ -287,24 +291,20 @@ def _build_table(
         )
         for row in table.rows
     ]
-    lengths = [
-        _share_cell(_count_outcomes(units, group.lengths), [], count=count)
-        for group, _, units in columns
-    ]
-    chances = [group.chances[column] for group, column, _ in columns]
-    rows += [
-        ReproducedRow(f"{LENGTH_RULE} (not in the paper)", lengths),
-        ReproducedRow(
-            "chance (not in the paper)",
-            [ReproducedCell(f"{chance:.1f} %", {"value": chance}) for chance in chances],
-        ),
-    ]
-    all_notes = [*notes, *(note for group in groups for note in group.notes)]
+    if table.number in TABLES_WITH_BASELINES:
+        lengths = [
+            _share_cell(_count_outcomes(units, group.lengths), [], count=count)
+            for group, _, units in columns
+        ]
+        chances = [group.chances[column] for group, column, _ in columns]
+        cells = [ReproducedCell(f"{chance:.1f} %", {"value": chance}) for chance in chances]
+        rows.append(ReproducedRow(f"{LENGTH_RULE} (not in the paper)", lengths))
+        rows.append(ReproducedRow("chance (not in the paper)", cells))
+    title, headings = table.title, [group.name for group, *_ in columns]
     if len(groups) == 1:
-        title = f"{table.title}; references: {groups[0].name}"
+        title = f"{title}; references: {groups[0].name}"
         headings = [COLUMN_NAMES.get(column, column) for _, column, _ in columns]
-    else:
-        title, headings = table.title, [group.name for group, *_ in columns]
+    all_notes = [*notes, *(note for group in groups for note in group.notes)]
     return ReproducedTable(
         table.number, title, headings, rows, NOT_COMPARABLE_REASON, "answers", all_notes
     )
@@ -320,7 +320,8 @@ def _build_cell(
     """Return the figure of a variant with its ± and its interval."""
     several = variant.weights not in ("single", "single-best")
     if variant not in variants_of(group.numbers):
-        return ReproducedCell(NO_FIGURE, {"value": None, "reason": "no pairs, or no labels"})
+        reason = "no labels" if variant.weights == "ideal" else "no wrong and corrected answers"
+        return ReproducedCell(NO_FIGURE, {"value": None, "reason": reason})
     # With one answer a row of several would repeat the row of one.
     if several and not group.repeats:
         return ReproducedCell(NO_FIGURE, {"value": None, "reason": "one reference answer"})
