@@ -162,7 +162,7 @@ def main() -> None:
         ]
         for one in records
     }
-    labelled, questions = [], []
+    labelled, questions, pairs = [], [], []
     for record in records:
         key, question = record["id"], record["question"]
         for kind, text in answers[key].items():
@@ -170,11 +170,16 @@ def main() -> None:
             labelled.append(line | {"label": int(kind == "right"), "kind": kind})
         line = {"id": key, "question": question, "answers": [[answers[key]["right"]]]}
         questions.append(line | {"incorrect_answers": wrong[key]})
+        # The same sentence as the model's answer, with another name in it.
+        for kind, text in (("right", answers[key]["right"]), ("hallu", record["wrong_answers"][0])):
+            line = {"id": f"{key}-{kind}", "question": question, "response": text}
+            pairs.append(line | {"label": int(kind == "right"), "kind": kind})
     models = build_model_answers(records, wrong)
     BUNDLED.mkdir(exist_ok=True)
     write(BUNDLED / "chale.jsonl", labelled)
     write(BUNDLED / "truthfulqa.jsonl", questions)
     write(BUNDLED / "references.jsonl", build_references(records, arguments.out))
+    write(BUNDLED / "halueval.jsonl", pairs)
     write(BUNDLED / "samples.jsonl", models)
 
 

@@ -95,7 +95,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     }
     for kind, step in steps.items():
         if kind in paper_files.paths:
-            with _named(paper_files.paths[kind]):
+            with _name_file_in_errors(paper_files.paths[kind]):
                 step(parts, paper_files, known)
     notes = [
         f"{path.name} is not used: another file gives the same." for path in paper_files.unused
@@ -113,7 +113,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _name_file_in_errors(path: Path) -> Iterator[None]:
     """Name the file in errors that do not."""
     try:
         yield
@@ -204,7 +204,7 @@ def _add_ranking(
 ) -> None:
     del known  # the references of Table 4 are the other models, or those of the file
     path, folder = paper_files.paths["five-choice"], parts.setup.folder / "ranking"
-    parts.add("Table 4", models.rank_models(path, paper_files.results, parts.setup, folder))
+    parts.add("Table 4", models.build_ranking(path, paper_files.results, parts.setup, folder))
 
 
 def _add_samples(
@@ -218,7 +218,7 @@ def _add_samples(
     # Labelled answers rank models too, where no questions with choices do.
     labelled = all(sample.label is not None for sample in read_records(path, setup.selection))
     if labelled and "five-choice" not in paper_files.paths:
-        parts.add("Table 4", models.rank_models(path, {}, setup, setup.folder / "ranking"))
+        parts.add("Table 4", models.build_ranking(path, {}, setup, setup.folder / "ranking"))
 
 
 def _list_differences(setup: ReproductionSetup) -> list[str]:

@@ -257,13 +257,13 @@ def read_input(
         has_pairs = [sample for sample in answered if sample.corrected_answers]
         # Without a generator the weights `ours` need pairs of all questions that count.
         needs_pairs = bool(has_pairs) and "generator" not in setup.backends
-        kept = has_pairs if needs_pairs else answered
-        if len(kept) < len(samples):
+        usable = has_pairs if needs_pairs else answered
+        if len(usable) < len(samples):
             reason = "references" + (", or wrong and corrected answers" if needs_pairs else "")
             notes.append(
-                f"{len(samples) - len(kept):,} of {len(samples):,} records have no {reason}."
+                f"{len(samples) - len(usable):,} of {len(samples):,} records have no {reason}."
             )
-        samples = kept
+        samples = usable
     return PaperInput(path, samples, groups, notes)
 
 
@@ -278,8 +278,3 @@ def _add_references(sample: Sample, known: Mapping[str, KnownReferences]) -> Sam
         wrong_answers=sample.wrong_answers or references.wrong,
         corrected_answers=sample.corrected_answers or references.corrected,
     )
-
-
-def name_file(path: Path, error: Exception) -> InputError:
-    """Return the error with the file that it is about."""
-    return InputError(f"{path}: {error}")

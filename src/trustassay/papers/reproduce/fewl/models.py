@@ -85,7 +85,7 @@ def digest_outputs(path: Path, questions: Sequence[Sample]) -> str:
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
-def rank_models(
+def build_ranking(
     source: Path, results: Mapping[str, Path], setup: ReproductionSetup, folder: Path
 ) -> ReproducedPart | str:
     """Return Table 4, or what it needs.
