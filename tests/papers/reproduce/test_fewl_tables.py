@@ -270,6 +270,8 @@ def test_faulty_files_are_named(
     run: Reproduce, tmp_path: Path, rows: list[dict[str, Any]], message: str
 ) -> None:
     path = jsonl(tmp_path / "data" / "chale.jsonl", rows)
+    with pytest.raises((InputError, BadInputError), match=message):
+        run()
     known = [{"question": "what?", "references": {"one": "this"}}]
     jsonl(tmp_path / "data" / "references.jsonl", known)
     with pytest.raises((InputError, BadInputError), match=message) as caught:

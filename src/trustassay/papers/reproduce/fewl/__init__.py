@@ -15,7 +15,7 @@ from pathlib import Path
 
 from trustassay.core.event_loop import run_anywhere
 from trustassay.input.records import InputError
-from trustassay.papers.experiments.answers import read_records
+from trustassay.papers.experiments.answers import collect_answers, read_records
 from trustassay.papers.reproduce.fewl import models
 from trustassay.papers.reproduce.fewl.inputs import (
     FILES,
@@ -136,13 +136,16 @@ def _measure(
     parts: _Parts, paper_input: PaperInput, name: str, tables: Sequence[PairTable], *, best: bool
 ) -> list[GroupScores]:
     """Measure a file and add its tables; without references say what they need."""
+    setup = parts.setup
+    # Before references are looked at, so that a faulty label is an error without them too.
+    answers = collect_answers(paper_input.samples, setup.selection, every=best)
     if not paper_input.groups:
         for table in tables:
             parts.missing[table.number.partition(" (")[0]] = NO_REFERENCES
         return []
-    setup = parts.setup
+    folder = setup.folder / name
     groups = run_anywhere(
-        lambda: measure_groups(paper_input, setup, setup.folder / name, best=best)
+        lambda: measure_groups(answers, paper_input.groups, setup, folder, best=best)
     )
     if any(group.numbers.ours is None for group in groups):
         parts.missing["FEWL (Ours) and single-best"] = NO_PAIRS

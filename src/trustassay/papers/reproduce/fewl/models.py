@@ -90,78 +90,87 @@ def build_ranking(
 ) -> ReproducedPart | str:
     """Return Table 4, or what it needs.
 
-    ``source`` holds questions with choices, or answers of models with ``label`` and `references`.
+    ``source`` holds questions with choices, or answers of models with `label` and `references`.
 
     Raises:
         InputError, BadInputError: the input cannot be read.
     """
     samples = read_records(source, setup.selection)
-    printed: dict[str, str] = {}
-    rates: dict[str, ReproducedCell] = {}
-    notes: list[str] = []
-    ranking_notes: list[str] = []
+    selection, notes = setup.selection, []
     if "choices" in samples[0].metadata:
         if not (setup.models or results):
             return (
                 "needs --model [NAME=]URI, or files test_results_*.txt of models beside the "
                 "questions"
             )
-        asking = FiveChoiceSetup(setup.models, results, setup.references, options=setup.options)
-        answers = run_anywhere(
-            lambda: run_five_choice(source, folder / "asked", asking, setup.selection)
-        )
-        for name, path in results.items():
-            printed[name] = PUBLISHED_RATES.get(digest_outputs(path, samples), "")
-        right = answers.columns.index("right (published)")
-        rates = {
-            row.name: _build_rate(row.cells[right].values, printed.get(row.name, ""))
-            for row in answers.rows
-            if "model" in row.about and row.name not in _names_of(setup.references)
-        }
+        rates = _ask_choices(source, samples, results, setup, folder / "asked")
         source = folder / "asked" / "answers.jsonl"
-        selection = RecordSelection(skip_bad=setup.selection.skip_bad)
+        selection = RecordSelection(skip_bad=selection.skip_bad)
     else:
-        selection = setup.selection
-        ranking_notes.append("Free answers instead of choices; right by the labels of the file.")
-        for name, labels in _collect_labels(samples).items():
-            counts = {"count": sum(labels), "n": len(labels)}
-            rates[name] = _build_rate(counts, "")
-    scores: dict[str, ReproducedCell] = {}
+        notes.append("Free answers instead of choices; right by the labels of the file.")
+        rates = {
+            name: _build_rate({"count": sum(labels), "n": len(labels)}, "")
+            for name, labels in _collect_labels(samples).items()
+        }
+    scores: Mapping[str, ReproducedCell] = {}
     if len(rates) > 1:
-        fewl_setup = FewlSetup(
-            embedder=setup.backends.get("embedder"),
-            similarities=(str(setup.backends.get("similarity", "cosine")),),
-            options=setup.options,
-        )
-        ranked = run_anywhere(
-            lambda: rank_models_by_score(source, folder / "ranked", fewl_setup, selection)
-        )
-        row = _find_fewl_row(ranked.rows)
-        cells = dict(zip(ranked.columns, row.cells, strict=True))
-        scores = {name: _copy_cell(cells[name]) for name in rates if name in cells}
-        tau = cells["Kendall's tau"]
-        notes = [
-            f"FEWL has the weights `{row.about['weights']}`; order: {cells['order'].text}; "
-            f"Kendall's tau with the true rates {tau.text}.",
-            ranked.notes[0],
-            ranked.notes[2],
-        ]
+        scores, rank_notes = _rank(source, selection, setup, folder / "ranked")
+        notes += rank_notes
     else:
         notes.append("One model only: there is nothing to rank.")
     rows = [
         ReproducedRow(name, [rate, scores.get(name, ReproducedCell(NO_FIGURE))])
         for name, rate in sorted(rates.items(), key=lambda item: -item[1].values["value"])
     ]
-    table = ReproducedTable(
-        "Table 4",
-        "models by true non-hallucination rate and by FEWL",
-        ("true rate", "FEWL"),
-        rows,
-        RANK_REASON,
-        "model",
-        [*ranking_notes, *notes],
-    )
+    title, columns = "models by true non-hallucination rate and by FEWL", ("true rate", "FEWL")
+    table = ReproducedTable("Table 4", title, columns, rows, RANK_REASON, "model", notes)
     return ReproducedPart(table)
+
+
+def _ask_choices(
+    source: Path,
+    samples: Sequence[Sample],
+    results: Mapping[str, Path],
+    setup: ReproductionSetup,
+    folder: Path,
+) -> dict[str, ReproducedCell]:
+    """Return the true rate of each model by haltt4llm's grader; the folder has the answers."""
+    asking = FiveChoiceSetup(setup.models, results, setup.references, options=setup.options)
+    answers = run_anywhere(lambda: run_five_choice(source, folder, asking, setup.selection))
+    printed = {
+        name: PUBLISHED_RATES.get(digest_outputs(path, samples), "")
+        for name, path in results.items()
+    }
+    right = answers.columns.index("right (published)")
+    references = _names_of(setup.references)
+    return {
+        row.name: _build_rate(row.cells[right].values, printed.get(row.name, ""))
+        for row in answers.rows
+        if "model" in row.about and row.name not in references
+    }
+
+
+def _rank(
+    source: Path, selection: RecordSelection, setup: ReproductionSetup, folder: Path
+) -> tuple[dict[str, ReproducedCell], list[str]]:
+    """Return the mean score of each model, and notes on their order."""
+    fewl_setup = FewlSetup(
+        embedder=setup.backends.get("embedder"),
+        similarities=(str(setup.backends.get("similarity", "cosine")),),
+        options=setup.options,
+    )
+    ranked = run_anywhere(lambda: rank_models_by_score(source, folder, fewl_setup, selection))
+    row = _find_fewl_row(ranked.rows)
+    cells = dict(zip(ranked.columns, row.cells, strict=True))
+    agreement = cells.pop("Kendall's tau").text
+    order = cells.pop("order").text
+    notes = [
+        f"FEWL has the weights `{row.about['weights']}`; order: {order}; Kendall's tau with the "
+        f"true rates {agreement}.",
+        ranked.notes[0],
+        ranked.notes[2],
+    ]
+    return {name: _copy_cell(cell) for name, cell in cells.items()}, notes
 
 
 def _names_of(uris: Sequence[str]) -> set[str]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trustassay.core.sample import Sample
 from trustassay.metrics.fewl import Fewl, maths
-from trustassay.papers.experiments.answers import LabelledAnswer, collect_answers
+from trustassay.papers.experiments.answers import LabelledAnswer
 from trustassay.papers.experiments.fewl import (
     LENGTH_RULE,
     QuestionComparisons,
@@ -38,7 +38,6 @@ from trustassay.papers.experiments.results import build_share_cells, note_left_o
 from trustassay.papers.reproduce.fewl.inputs import (
     PAPER_ANSWERS,
     PAPER_PAIRS,
-    PaperInput,
     ReferenceGroup,
 )
 from trustassay.papers.reproduce.setup import ReproductionSetup
@@ -178,7 +177,12 @@ def build_fewl_setup(group: ReferenceGroup, setup: ReproductionSetup) -> FewlSet
 
 
 async def measure_groups(
-    paper_input: PaperInput, setup: ReproductionSetup, folder: Path, *, best: bool
+    answers: Sequence[LabelledAnswer],
+    groups: Sequence[ReferenceGroup],
+    setup: ReproductionSetup,
+    folder: Path,
+    *,
+    best: bool,
 ) -> list[GroupScores]:
     """Measure the answers of a file for each group of references.
 
@@ -186,14 +190,12 @@ async def measure_groups(
         best: compare the best answer with all others; else right answers with wrong ones by kind.
 
     Raises:
-        InputError, BadInputError: no question has a right and a wrong answer, or a label is
-            missing.
+        InputError: no question has a right and a wrong answer with scores.
         As :func:`~trustassay.papers.experiments.measuring.measure`.
     """
-    answers = collect_answers(paper_input.samples, setup.selection, every=best)
     answers = _with_labelled_answers(answers)
     result = []
-    for number, group in enumerate(paper_input.groups, 1):
+    for number, group in enumerate(groups, 1):
         selected = [replace(one, sample=group.select(one.sample)) for one in answers]
         selected = [one for one in selected if one.sample.references or group.model is not None]
         samples = [one.sample for one in selected]
