@@ -181,6 +181,21 @@ def test_references_are_asked_for_five_answers_and_for_pairs(
     assert len((tmp_path / "pairs.asked").read_text().splitlines()) == N
 
 
+def test_a_judge_that_always_says_a_ties_all_answers_after_examples(
+    run: Reproduce, tmp_path: Path
+) -> None:
+    jsonl(tmp_path / "data" / "chale.jsonl", chale(N))
+    jsonl(tmp_path / "data" / "references.jsonl", references(N, half=half_right))
+    result = run(models=["python:scripted:true"], judge="python:scripted:first")
+    (table,) = tables_of(result, "Table 6")
+    assert table.columns == ("baseline, %", "FEWL, %", "tie, %")
+    # The judge names the first answer in both orders, which contradict each other.
+    assert [cell.values["value"] for cell in table.rows[0].cells] == [0, 0, 100]
+    assert "(half)" in table.rows[0].name
+    # Some questions are examples: where the first reference is wrong, the choices differ.
+    assert any(note.endswith(f"; {N} questions were asked") for note in table.notes)
+
+
 def test_without_references_the_tables_say_what_they_need(run: Reproduce, tmp_path: Path) -> None:
     jsonl(tmp_path / "data" / "chale.jsonl", chale(2))
     result = run()
