@@ -213,19 +213,7 @@ async def compare_pairs(
         As :func:`~trustassay.papers.experiments.measuring.measure`.
     """
     measured, scored = await _measure_answers(source, out, setup, records, every=False)
-    # In the order in which they occur in the input.
-    kinds: Sequence[str | None] = list(
-        dict.fromkeys(answer.kind for answer in scored if not answer.right)
-    )
-    if len(kinds) > MAX_KIND_COLUMNS:
-        kinds = [None]
-    columns = {
-        f"right > {kind or 'wrong'}": units
-        for kind in kinds
-        if (units := _pair_right_and_wrong(scored, kind))
-    }
-    if not columns:
-        raise InputError("no question is left with a right and a wrong answer that have scores")
+    columns = pair_by_kind(scored)
     # A coin would win half of the comparisons.
     chance = [Cell("50.0", {"value": 50.0}) for _ in columns]
     rows = build_outcome_rows(
@@ -244,17 +232,7 @@ async def count_best_answers(
         As :func:`compare_pairs`.
     """
     measured, scored = await _measure_answers(source, out, setup, records, every=True)
-    units, chances = [], []
-    for indices in _group_by_question(scored):
-        best_indices = [index for index in indices if scored[index].best]
-        rivals = [index for index in indices if not scored[index].best]
-        if best_indices and rivals:
-            # Questions with a best answer but no other one cannot be lost, so they are left out.
-            units.append(QuestionComparisons.highest(best_indices[0], rivals))
-            # By chance each of the answers is the highest equally often.
-            chances.append(1 / len(indices))
-    if not units:
-        raise InputError("no question is left whose best answer and another one have scores")
+    units, chances = compare_best_answers(scored)
     share = 100 * float(np.mean(chances))
     chance = Cell(
         f"{sum(chances):.1f} of {len(units)} ({share:.1f} %)",
@@ -283,6 +261,50 @@ async def _measure_answers(
     with records.report_positions(samples):
         measured = await measure(samples, setup, out)
     return measured, [answer for answer in answers if answer.sample.id not in measured.left_out]
+
+
+def pair_by_kind(answers: Sequence[LabelledAnswer]) -> dict[str, list[QuestionComparisons]]:
+    """Return by kind of wrong answer the questions that have right answers and those.
+
+    Raises:
+        InputError: there is no such question.
+    """
+    # In the order in which they occur in the input.
+    kinds: Sequence[str | None] = list(
+        dict.fromkeys(answer.kind for answer in answers if not answer.right)
+    )
+    if len(kinds) > MAX_KIND_COLUMNS:
+        kinds = [None]
+    columns = {
+        f"right > {kind or 'wrong'}": units
+        for kind in kinds
+        if (units := _pair_right_and_wrong(answers, kind))
+    }
+    if not columns:
+        raise InputError("no question is left with a right and a wrong answer that have scores")
+    return columns
+
+
+def compare_best_answers(
+    answers: Sequence[LabelledAnswer],
+) -> tuple[list[QuestionComparisons], list[float]]:
+    """Return the questions with a best answer and others, and the chance that each is won.
+
+    Raises:
+        InputError: there is no such question.
+    """
+    units, chances = [], []
+    for indices in _group_by_question(answers):
+        best_indices = [index for index in indices if answers[index].best]
+        rivals = [index for index in indices if not answers[index].best]
+        if best_indices and rivals:
+            # Questions with a best answer but no other one cannot be lost, so they are left out.
+            units.append(QuestionComparisons.highest(best_indices[0], rivals))
+            # By chance each of the answers is the highest equally often.
+            chances.append(1 / len(indices))
+    if not units:
+        raise InputError("no question is left whose best answer and another one have scores")
+    return units, chances
 
 
 def _group_by_question(answers: Sequence[LabelledAnswer]) -> list[list[int]]:

@@ -163,6 +163,43 @@ def scores_of(variant: FewlVariant, numbers: FewlArrays) -> Floats:
     )
 
 
+def resample_references(
+    numbers: FewlArrays, questions: NDArray[np.int64], rng: np.random.Generator
+) -> FewlArrays:
+    """Return the numbers with references drawn anew, as if each question had been asked again.
+
+    For each question as many references are drawn with replacement as answered; the single one is
+    the first that is drawn. All answers to a question get the same references.
+
+    Args:
+        questions: the number of each answer's question, shape (n,).
+    """
+    counts = numbers.present.sum(axis=1)
+    draws = rng.random((int(questions.max()) + 1, len(numbers.names)))[questions]
+    # Places of the references that answered come first, so that a draw is a place among them.
+    places = np.argsort(~numbers.present, axis=1, kind="stable")
+    drawn = np.take_along_axis(places, (draws * counts[:, None]).astype(np.int64), axis=1)
+
+    def take(values: Floats) -> Floats:
+        return np.take_along_axis(values, drawn, axis=1)
+
+    def take_penalty(penalty: Penalty) -> Penalty:
+        return Penalty(take(penalty.values), np.take_along_axis(penalty.present, drawn, axis=1))
+
+    places_used = np.arange(len(numbers.names))
+    return replace(
+        numbers,
+        present=places_used < counts[:, None],
+        single=np.tile(places_used == 0, (len(counts), 1)),
+        similarity=take(numbers.similarity),
+        nearest=take_penalty(numbers.nearest),
+        random=take_penalty(numbers.random),
+        ability=take(numbers.ability),
+        ours=None if numbers.ours is None else take(numbers.ours),
+        ideal=None if numbers.ideal is None else take(numbers.ideal),
+    )
+
+
 def _select_weights(variant: FewlVariant, numbers: FewlArrays) -> tuple[Mask, Floats]:
     """Return which references count, and their weights."""
     present = numbers.present
@@ -195,6 +232,8 @@ class FewlSetup:
     """Each gives a block of rows."""
     metric: Fewl = field(default_factory=Fewl)
     """The options that all variants share."""
+    random_neighbours: int | None = None
+    """Questions behind the random penalty; ``None``: as many as behind the nearest one."""
     single: str | None = None
     """The reference of the variants with a single one; by default the first that answered."""
     options: RunOptions = field(default_factory=RunOptions)
@@ -318,9 +357,15 @@ async def measure(samples: Sequence[Sample], setup: FewlSetup, out: Path) -> Mea
         options = replace(options, calls_from=folder.calls_path)
         ideal = all(sample.answers and sample.incorrect_answers for sample in samples)
         # 2. The same with random neighbours, and with ideal weights if there are labels.
+        random_metric = replace(
+            setup.metric,
+            weights="ideal" if ideal else "uniform",
+            penalty="random",
+            neighbours=setup.random_neighbours or setup.metric.neighbours,
+        )
         second = await execute_run(
             samples,
-            replace(setup.metric, weights="ideal" if ideal else "uniform", penalty="random"),
+            random_metric,
             other_choices,
             RunFolder(out / f"{number}-random"),
             options,

@@ -1,0 +1,254 @@
+"""Wei et al. 2024, computed again: Tables 1 to 12 and Figures 2 to 4 of FEWL.
+
+1. Find the files of the data, or take the bundled set (:mod:`.inputs`).
+2. Compare right and wrong answers by each group of references (:mod:`.scores`).
+3. Rank models, ask them, and look at the references (:mod:`.models`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trustassay.core.event_loop import run_anywhere
+from trustassay.input.records import InputError
+from trustassay.papers.experiments.answers import collect_answers, read_records
+from trustassay.papers.reproduce.fewl import models
+from trustassay.papers.reproduce.fewl.inputs import (
+    FILES,
+    NO_PAIRS,
+    NO_REFERENCES,
+    FewlFiles,
+    KnownReferences,
+    PaperInput,
+    find_files,
+    read_input,
+    read_references,
+)
+from trustassay.papers.reproduce.fewl.scores import (
+    BEST_TABLES,
+    CHALE_TABLES,
+    HALUEVAL_TABLES,
+    REPEATS,
+    GroupScores,
+    PairTable,
+    build_tables,
+    measure_groups,
+)
+from trustassay.papers.reproduce.setup import ReproductionSetup
+from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
+from trustassay.report.document import Chart
+from trustassay.runs.needs import name_models
+
+SOURCE = (
+    "Wei, Yao, Ton, Guo, Estornell, Liu: Measuring and Reducing LLM Hallucination without "
+    "Gold-Standard Answers, 2024"
+)
+BUNDLED_DATA = (
+    "60 questions of this project, with right, half wrong and wrong answers made by rule from its "
+    "passages. References: five recorded answers of Qwen2.5-Coder-1.5B-Instruct, one of "
+    "Qwen2.5-Coder-0.5B-Instruct."
+)
+
+
+@dataclass
+class _Parts:
+    """What the steps have computed."""
+
+    setup: ReproductionSetup
+    tables: list[ReproducedTable] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def add(self, place: str, part: models.ReproducedPart | str) -> None:
+        """Add a table with its drawings, or say what it needs."""
+        if isinstance(part, str):
+            self.missing[place] = part
+        else:
+            self.missing.pop(place, None)
+            self.tables.append(part.table)
+            self.charts += part.charts
+
+
+def reproduce(setup: ReproductionSetup) -> Reproduction:
+    """Compute the tables that the data and the models allow.
+
+    Raises:
+        InputError, BadInputError: the data cannot be read, or hold none of the files.
+        BackendError: a model cannot be loaded.
+    """
+    paper_files = find_files(setup)
+    known = read_references(paper_files.references, setup.selection.skip_bad)
+    parts = _Parts(setup)
+    for kind, file in FILES.items():
+        if kind not in paper_files.paths:
+            parts.missing |= dict.fromkeys(file.tables, f"needs a file {kind}")
+    steps: Mapping[str, Callable[[_Parts, FewlFiles, Mapping[str, KnownReferences]], None]] = {
+        "chale": _add_chale,
+        "truthfulqa": _add_truthfulqa,
+        "halueval": _add_halueval,
+        "five-choice": _add_ranking,
+        "samples": _add_samples,
+    }
+    for kind, step in steps.items():
+        if kind in paper_files.paths:
+            with _name_file_in_errors(paper_files.paths[kind]):
+                step(parts, paper_files, known)
+    notes = [
+        f"{path.name} is not used: another file gives the same." for path in paper_files.unused
+    ]
+    return Reproduction(
+        "fewl",
+        SOURCE,
+        BUNDLED_DATA if setup.is_bundled else f"Files: {_list_files(paper_files)}.",
+        sorted(parts.tables, key=_sort_key),
+        [*_list_differences(setup), *notes],
+        dict(sorted(parts.missing.items(), key=lambda item: _sort_key_of(item[0]))),
+        setup.describe_settings(),
+        parts.charts,
+    )
+
+
+@contextmanager
+def _name_file_in_errors(path: Path) -> Iterator[None]:
+    """Name the file in errors that do not."""
+    try:
+        yield
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from None
+
+
+def _list_files(paper_files: FewlFiles) -> str:
+    paths = [
+        *paper_files.paths.values(),
+        *filter(None, [paper_files.references]),
+        *paper_files.results.values(),
+    ]
+    return ", ".join(path.name for path in paths)
+
+
+def _measure(
+    parts: _Parts, paper_input: PaperInput, name: str, tables: Sequence[PairTable], *, best: bool
+) -> list[GroupScores]:
+    """Measure a file and add its tables; without references say what they need."""
+    setup = parts.setup
+    # Before references are looked at, so that a faulty label is an error without them too.
+    answers = collect_answers(paper_input.samples, setup.selection, every=best)
+    if not paper_input.groups:
+        for table in tables:
+            parts.missing[table.number.partition(" (")[0]] = NO_REFERENCES
+        return []
+    folder = setup.folder / name
+    groups = run_anywhere(
+        lambda: measure_groups(answers, paper_input.groups, setup, folder, best=best)
+    )
+    if any(group.numbers.ours is None for group in groups):
+        parts.missing["FEWL (Ours) and single-best"] = NO_PAIRS
+    for table in tables:
+        parts.tables += build_tables(table, groups, paper_input.notes, count=best)
+    return groups
+
+
+def _add_chale(parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]) -> None:
+    paper_input = read_input(paper_files.paths["chale"], known, parts.setup)
+    _measure(parts, paper_input, "chale", CHALE_TABLES, best=False)
+    if needs := _find_needs(parts.setup, paper_input):
+        parts.missing["Table 6"] = needs
+    else:
+        work = models.learn_from_examples
+        parts.add("Table 6", work(paper_input, parts.setup, parts.setup.folder / "icl"))
+
+
+def _find_needs(setup: ReproductionSetup, paper_input: PaperInput, *, tuned: bool = False) -> str:
+    """Return what Tables 6 and 7 lack; empty if nothing."""
+    if not paper_input.groups:
+        return NO_REFERENCES
+    uris = list(name_models(list(setup.models), "model", many=True).values())
+    model = "--model hf:ID or a folder (it is tuned)" if tuned else "--model (it is asked)"
+    needs = [] if uris else [model]
+    if tuned and uris and not (str(uris[0]).startswith("hf:") or Path(str(uris[0])).is_dir()):
+        needs.append(model)
+    needs += [] if setup.judge else ["--judge"]
+    return "needs " + " and ".join(needs) if needs else ""
+
+
+def _add_truthfulqa(
+    parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]
+) -> None:
+    setup, path = parts.setup, paper_files.paths["truthfulqa"]
+    paper_input = read_input(path, known, setup)
+    groups = _measure(parts, paper_input, "truthfulqa", BEST_TABLES, best=True)
+    folder = setup.folder
+    if groups:
+        parts.add("Figures 3 and 4", models.compare_references(groups, setup, folder / "experts"))
+    else:
+        parts.missing["Figures 3 and 4"] = NO_REFERENCES
+    parts.add("Figure 2", models.judge_lazy_answers(path, setup, folder / "neighbours"))
+    if needs := _find_needs(setup, paper_input, tuned=True):
+        parts.missing["Table 7"] = needs
+    else:
+        parts.add("Table 7", models.tune_on_choices(paper_input, setup, folder / "sft"))
+
+
+def _add_halueval(
+    parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]
+) -> None:
+    paper_input = read_input(paper_files.paths["halueval"], known, parts.setup)
+    _measure(parts, paper_input, "halueval", HALUEVAL_TABLES, best=False)
+
+
+def _add_ranking(
+    parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]
+) -> None:
+    del known  # the references of Table 4 are the other models, or those of the file
+    path, folder = paper_files.paths["five-choice"], parts.setup.folder / "ranking"
+    parts.add("Table 4", models.build_ranking(path, paper_files.results, parts.setup, folder))
+
+
+def _add_samples(
+    parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]
+) -> None:
+    setup, path = parts.setup, paper_files.paths["samples"]
+    if known and not setup.references:
+        paper_input = read_input(path, known, setup)
+        path = paper_input.write(setup.folder / "samples.jsonl")
+    parts.add("Table 5", models.order_pairs(path, setup, setup.folder / "samples"))
+    # Labelled answers rank models too, where no questions with choices do.
+    labelled = all(sample.label is not None for sample in read_records(path, setup.selection))
+    if labelled and "five-choice" not in paper_files.paths:
+        parts.add("Table 4", models.build_ranking(path, {}, setup, setup.folder / "ranking"))
+
+
+def _list_differences(setup: ReproductionSetup) -> list[str]:
+    """Return what differs from the paper."""
+    similarity = setup.backends.get("similarity", "cosine of the embedded embedder")
+    return [
+        f"The similarity is {similarity}, not Vectara's model: scores have another scale, and the "
+        "penalty weighs more (--backend similarity=consistency is nearer to the paper's).",
+        f"±: the standard deviation over {setup.repeats or REPEATS} repeats. In each, for every "
+        "question as many reference answers are drawn with replacement as there are; no model is "
+        "asked again. The paper does not say what its ± repeats. Intervals: 95 %, over questions.",
+        "A tie is no win.",
+        "10 neighbours behind a penalty; the paper names no number. Table 8 has 25 random "
+        "questions, as the paper. Both have a cosine of 0.8 at most.",
+        "Weights `ideal` read all labelled right and wrong answers of a question.",
+        "Table 11 calls `multi + no penalty` expertise weighting, section 4.1 equal weights: here "
+        "the weights are equal.",
+        "Table 4 prints accuracy, although its caption says 1 - accuracy. Choices are in the order "
+        "of the file, where the right one is the first of haltt4llm: a model that prefers A gains.",
+    ]
+
+
+def _sort_key(table: ReproducedTable) -> tuple[bool, int, str]:
+    return _sort_key_of(table.number)
+
+
+def _sort_key_of(place: str) -> tuple[bool, int, str]:
+    """Return tables in the order of their numbers, then figures."""
+    number = re.search(r"\d+", place)
+    return not place.startswith("Table"), int(number[0]) if number else 0, place

@@ -1,0 +1,373 @@
+"""FEWL's tables and figures that rank models, ask them, or look at the references.
+
+Tables 4 and 5 (rankings), 6 and 7 (answers after chosen examples, a model tuned on chosen answers),
+Figures 2 to 4. Each is an experiment of :mod:`trustassay.papers.experiments`; here its rows become
+the paper's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trustassay.core.event_loop import run_anywhere
+from trustassay.core.labels import read_single_label
+from trustassay.core.sample import Sample
+from trustassay.papers.experiments.answers import RecordSelection, read_records
+from trustassay.papers.experiments.choices import (
+    FiveChoiceSetup,
+    read_published_outputs,
+    run_five_choice,
+)
+from trustassay.papers.experiments.experts import measure_experts
+from trustassay.papers.experiments.fewl import order_samples, rank_models_by_score
+from trustassay.papers.experiments.measuring import FewlSetup
+from trustassay.papers.experiments.neighbours import judge_neighbours
+from trustassay.papers.experiments.results import Cell, ExperimentResult, ExperimentRow
+from trustassay.papers.reproduce.fewl.inputs import NO_PAIRS, PaperInput
+from trustassay.papers.reproduce.fewl.scores import GroupScores, build_fewl_setup
+from trustassay.papers.reproduce.setup import ReproductionSetup
+from trustassay.papers.reproduce.tables import (
+    NO_FIGURE,
+    ReproducedCell,
+    ReproducedRow,
+    ReproducedTable,
+)
+from trustassay.report.document import Chart
+from trustassay.runs.needs import name_models
+from trustassay.statistics.intervals import MIN_UNITS, binomial_interval
+
+PUBLISHED_RATES: Mapping[str, str] = {
+    "41dc58c4806c8e32": ".1954",
+}
+"""By digest of a model's published outputs, the true non-hallucination rate of Table 4. Of its five
+models only text-davinci-003 has outputs that were published (by haltt4llm)."""
+RANK_REASON = (
+    "the answers of Flan-T5 and Flan-Alpaca, and those of the references, were not published"
+)
+SAMPLE_REASON = "the answers of Flan-T5, GPT-3.5 and GPT-4 were not published"
+
+
+class ReproducedPart(NamedTuple):
+    """A table with the drawings that belong to it."""
+
+    table: ReproducedTable
+    charts: Sequence[Chart] = ()
+
+
+def _copy_cell(cell: Cell, paper: str = "") -> ReproducedCell:
+    """Return the cell of an experiment as one of a reproduction."""
+    return ReproducedCell(cell.text or NO_FIGURE, dict(cell.values), paper)
+
+
+def _find_fewl_row(rows: Sequence[ExperimentRow]) -> ExperimentRow:
+    """Return the row of equation 1 with the weights `ours`, or else with equal ones."""
+    wanted = {"penalty": "nearest", "form": "eq1", "divergence": "tv"}
+    matches = {
+        row.about["weights"]: row for row in rows if wanted.items() <= dict(row.about).items()
+    }
+    return matches.get("ours") or matches["uniform"]
+
+
+# Table 4
+
+
+def digest_outputs(path: Path, questions: Sequence[Sample]) -> str:
+    """Return a digest of a model's published outputs, to recognise them whatever the file's name.
+
+    Raises:
+        InputError: the file holds no results, or those of other questions.
+    """
+    outputs = sorted(read_published_outputs(path, questions).items())
+    content = repr([(questions[index].question, *output) for index, output in outputs])
+    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def build_ranking(
+    source: Path, results: Mapping[str, Path], setup: ReproductionSetup, folder: Path
+) -> ReproducedPart | str:
+    """Return Table 4, or what it needs.
+
+    ``source`` holds questions with choices, or answers of models with `label` and `references`.
+
+    Raises:
+        InputError, BadInputError: the input cannot be read.
+    """
+    samples = read_records(source, setup.selection)
+    selection, notes = setup.selection, []
+    if "choices" in samples[0].metadata:
+        if not (setup.models or results):
+            return (
+                "needs --model [NAME=]URI, or files test_results_*.txt of models beside the "
+                "questions"
+            )
+        rates = _ask_choices(source, samples, results, setup, folder / "asked")
+        source = folder / "asked" / "answers.jsonl"
+        selection = RecordSelection(skip_bad=selection.skip_bad)
+    else:
+        notes.append("Free answers instead of choices; right by the labels of the file.")
+        rates = {
+            name: _build_rate({"count": sum(labels), "n": len(labels)}, "")
+            for name, labels in _collect_labels(samples).items()
+        }
+    scores: Mapping[str, ReproducedCell] = {}
+    if len(rates) > 1:
+        scores, rank_notes = _rank(source, selection, setup, folder / "ranked")
+        notes += rank_notes
+    else:
+        notes.append("One model only: there is nothing to rank.")
+    rows = [
+        ReproducedRow(name, [rate, scores.get(name, ReproducedCell(NO_FIGURE))])
+        for name, rate in sorted(rates.items(), key=lambda item: -item[1].values["value"])
+    ]
+    title, columns = "models by true non-hallucination rate and by FEWL", ("true rate", "FEWL")
+    table = ReproducedTable("Table 4", title, columns, rows, RANK_REASON, "model", notes)
+    return ReproducedPart(table)
+
+
+def _ask_choices(
+    source: Path,
+    samples: Sequence[Sample],
+    results: Mapping[str, Path],
+    setup: ReproductionSetup,
+    folder: Path,
+) -> dict[str, ReproducedCell]:
+    """Return the true rate of each model by haltt4llm's grader; the folder has the answers."""
+    asking = FiveChoiceSetup(setup.models, results, setup.references, options=setup.options)
+    answers = run_anywhere(lambda: run_five_choice(source, folder, asking, setup.selection))
+    printed = {
+        name: PUBLISHED_RATES.get(digest_outputs(path, samples), "")
+        for name, path in results.items()
+    }
+    right = answers.columns.index("right (published)")
+    references = _names_of(setup.references)
+    return {
+        row.name: _build_rate(row.cells[right].values, printed.get(row.name, ""))
+        for row in answers.rows
+        if "model" in row.about and row.name not in references
+    }
+
+
+def _rank(
+    source: Path, selection: RecordSelection, setup: ReproductionSetup, folder: Path
+) -> tuple[dict[str, ReproducedCell], list[str]]:
+    """Return the mean score of each model, and notes on their order."""
+    fewl_setup = FewlSetup(
+        embedder=setup.backends.get("embedder"),
+        similarities=(str(setup.backends.get("similarity", "cosine")),),
+        options=setup.options,
+    )
+    ranked = run_anywhere(lambda: rank_models_by_score(source, folder, fewl_setup, selection))
+    row = _find_fewl_row(ranked.rows)
+    cells = dict(zip(ranked.columns, row.cells, strict=True))
+    agreement = cells.pop("Kendall's tau").text
+    order = cells.pop("order").text
+    notes = [
+        f"FEWL has the weights `{row.about['weights']}`; order: {order}; Kendall's tau with the "
+        f"true rates {agreement}.",
+        ranked.notes[0],
+        ranked.notes[2],
+    ]
+    return {name: _copy_cell(cell) for name, cell in cells.items()}, notes
+
+
+def _names_of(uris: Sequence[str]) -> set[str]:
+    return set(name_models(list(uris), "references", many=True)) if uris else set()
+
+
+def _collect_labels(samples: Sequence[Sample]) -> dict[str, list[bool]]:
+    """Return by model which answers are right; a model without labels is left out."""
+    labels: dict[str, list[bool]] = {}
+    for sample in samples:
+        label = read_single_label(sample.label)
+        if sample.model is not None and label is not None:
+            labels.setdefault(sample.model, []).append(label > 0)
+    return labels
+
+
+def _build_rate(counts: Mapping[str, Any], paper: str) -> ReproducedCell:
+    """Return the share of right answers with four digits, as the paper has it."""
+    count, n = int(counts["count"]), int(counts["n"])
+    interval = binomial_interval(count, n) if n >= MIN_UNITS else None
+    rate = count / n if n else 0.0
+    return ReproducedCell.of_estimate(rate, interval, digits=4, paper=paper, count=count, n=n)
+
+
+# Table 5
+
+
+def order_pairs(source: Path, setup: ReproductionSetup, folder: Path) -> ReproducedPart:
+    """Return Table 5: how often the score orders two models' answers as TruthfulQA's metric does.
+
+    Raises:
+        InputError, BadInputError: as :func:`order_samples`.
+    """
+    fewl_setup = FewlSetup(
+        references=list(setup.references),
+        embedder=setup.backends.get("embedder"),
+        similarities=(str(setup.backends.get("similarity", "cosine")),),
+        options=setup.options,
+    )
+    ordered = run_anywhere(lambda: order_samples(source, folder, fewl_setup, setup.selection))
+    # The paper has the pairs as rows, the experiment as columns.
+    rows_of_table = [row for row in ordered.rows if 5 in row.tables]
+    headings = {"none": "FEWL w/o penalty", "nearest": "FEWL"}
+    columns = [headings[row.about["penalty"]] for row in rows_of_table]
+    rows = [
+        ReproducedRow(pair, [_copy_cell(row.cells[index]) for row in rows_of_table])
+        for index, pair in enumerate(ordered.columns)
+    ]
+    table = ReproducedTable(
+        "Table 5",
+        "pairs of answers in the order of TruthfulQA's metric, in %",
+        columns,
+        rows,
+        SAMPLE_REASON,
+        "models",
+        ordered.notes,
+    )
+    return ReproducedPart(table)
+
+
+# Tables 6 and 7
+
+
+def learn_from_examples(
+    paper_input: PaperInput, setup: ReproductionSetup, folder: Path
+) -> ReproducedPart:
+    """Return Table 6: answers after examples that FEWL chose, against those of the baseline.
+
+    Raises:
+        InputError: FEWL and the baseline choose the same answer to every question.
+    """
+    from trustassay.papers.experiments.learning import run_icl
+
+    rows: list[ReproducedRow] = []
+    notes: list[str] = []
+    for name, result in _learn(run_icl, paper_input, setup, folder):
+        direct = next(row for row in result.rows if row.about["against"] == "baseline")
+        won, lost, tied = direct.cells[:3]
+        cells = [_copy_cell(cell) for cell in (lost, won, tied)]
+        rows.append(ReproducedRow(f"{result.settings['judge']} ({name})", cells))
+        notes += result.notes
+    columns = ("baseline, %", "FEWL, %", "tie, %")
+    title = "answers after chosen examples"
+    reason = "the authors published neither the examples nor the answers"
+    table = ReproducedTable("Table 6", title, columns, rows, reason, "judge", notes)
+    return ReproducedPart(table)
+
+
+def tune_on_choices(
+    paper_input: PaperInput, setup: ReproductionSetup, folder: Path
+) -> ReproducedPart:
+    """Return Table 7: win rates of a model tuned on chosen answers over the model as it was.
+
+    Raises:
+        UsageError: no question is left to train on, or to test with.
+    """
+    from trustassay.papers.experiments.learning import run_sft
+
+    rows: list[ReproducedRow] = []
+    notes: list[str] = []
+    names = {"baseline": "Baseline", "FEWL": "FEWL", "labels": "Ground-truth labels"}
+    for name, result in _learn(run_sft, paper_input, setup, folder):
+        rate = result.columns.index("win rate, %")
+        rows += [
+            ReproducedRow(f"{names[row.about['arm']]} ({name})", [_copy_cell(row.cells[rate])])
+            for row in result.rows
+        ]
+        notes += result.notes
+    title = "win rate of the tuned model over the model as it was"
+    reason = "the authors published neither the chosen answers nor the tuned models"
+    table = ReproducedTable("Table 7", title, ("win rate, %",), rows, reason, "answers", notes)
+    return ReproducedPart(table)
+
+
+def _learn(
+    work: Callable[..., ExperimentResult],
+    paper_input: PaperInput,
+    setup: ReproductionSetup,
+    folder: Path,
+) -> list[tuple[str, ExperimentResult]]:
+    """Run an experiment for each group of references; return the results by their names."""
+    from trustassay.papers.experiments.learning import LearningSetup
+
+    ((_, model),) = list(name_models(list(setup.models), "model", many=True).items())[:1]
+    results = []
+    for number, group in enumerate(paper_input.groups, 1):
+        samples = [group.select(sample) for sample in paper_input.samples]
+        samples = [one for one in samples if one.references or group.model is not None]
+        source = paper_input.write(folder / f"{number}.jsonl", samples)
+        learning = LearningSetup(model, setup.judge)
+        fewl_setup = build_fewl_setup(group, setup)
+        selection = RecordSelection(skip_bad=setup.selection.skip_bad)
+        result = work(source, folder / str(number), fewl_setup, selection, learning)
+        results.append((group.name, result))
+    return results
+
+
+# Figures
+
+
+def judge_lazy_answers(source: Path, setup: ReproductionSetup, folder: Path) -> ReproducedPart:
+    """Return Figure 2: how many answers to neighbouring questions are right of the question.
+
+    Raises:
+        InputError: no question has a neighbour.
+    """
+    fewl_setup = FewlSetup(embedder=setup.backends.get("embedder"), options=setup.options)
+    result = run_anywhere(
+        lambda: judge_neighbours(source, folder, fewl_setup, setup.selection, judge=setup.judge)
+    )
+    # The ranks between the nearest and the farthest are in the drawing.
+    rows = [
+        ReproducedRow(row.name, [_copy_cell(cell) for cell in row.cells])
+        for row in (result.rows[0], result.rows[-1])
+    ]
+    title = "answers to neighbouring questions as answers to the question"
+    reason = "Figure 2 prints no numbers, and the judge was GPT-4"
+    table = ReproducedTable(
+        "Figure 2", title, result.columns, rows, reason, "answers to", result.notes
+    )
+    return ReproducedPart(table, result.drawings)
+
+
+def compare_references(
+    groups: Sequence[GroupScores], setup: ReproductionSetup, folder: Path
+) -> ReproducedPart | str:
+    """Return Figures 3 and 4: how references agree with wrong and corrected answers.
+
+    Each reference has its first answer, as in the paper.
+    """
+    merged: dict[str, dict[str, Any]] = {}
+    for group in groups:
+        for sample in group.filled:
+            record = merged.setdefault(sample.question, sample.to_dict() | {"references": {}})
+            record["references"] |= {name: [texts[0]] for name, texts in sample.references.items()}
+    records = [record for record in merged.values() if record.get("corrected_answers")]
+    if not records:
+        return NO_PAIRS
+    source = folder / "references.jsonl"
+    samples = [Sample.parse(record) for record in records]
+    PaperInput(source, samples, (), ()).write(source)
+    fewl_setup = FewlSetup(
+        similarities=(str(setup.backends.get("similarity", "cosine")),), options=setup.options
+    )
+    selection = RecordSelection()
+    result = run_anywhere(
+        lambda: measure_experts(source, folder / "compared", fewl_setup, selection)
+    )
+    wanted = ("told apart", "agrees with wrong", "agrees with corrected", "expertise", "rating")
+    places = [result.columns.index(name) for name in wanted]
+    rows = [
+        ReproducedRow(row.name, [_copy_cell(row.cells[place]) for place in places])
+        for row in result.rows
+    ]
+    title = "what references agree with, and ratings of their answers"
+    reason = "the figures print no numbers"
+    table = ReproducedTable(
+        "Figures 3 and 4", title, wanted, rows, reason, "reference", result.notes
+    )
+    return ReproducedPart(table, result.drawings)

@@ -1,0 +1,350 @@
+"""FEWL's tables of right and wrong answers: 1 to 3 and 8 to 12.
+
+1. Measure the answers once for each group of references.
+2. Compute the rows of every table from these numbers.
+3. Draw the references anew for the ± of the paper; no model is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.core.sample import Sample
+from trustassay.metrics.fewl import Fewl, maths
+from trustassay.papers.experiments.answers import LabelledAnswer
+from trustassay.papers.experiments.fewl import (
+    LENGTH_RULE,
+    QuestionComparisons,
+    compare_best_answers,
+    pair_by_kind,
+)
+from trustassay.papers.experiments.measuring import (
+    FewlArrays,
+    FewlSetup,
+    FewlVariant,
+    MeasuredAnswers,
+    measure,
+    resample_references,
+    scores_of,
+    variants_of,
+)
+from trustassay.papers.experiments.results import build_share_cells, note_left_out
+from trustassay.papers.reproduce.fewl.inputs import (
+    PAPER_ANSWERS,
+    PAPER_PAIRS,
+    ReferenceGroup,
+)
+from trustassay.papers.reproduce.setup import ReproductionSetup
+from trustassay.papers.reproduce.tables import (
+    NO_FIGURE,
+    ReproducedCell,
+    ReproducedRow,
+    ReproducedTable,
+)
+from trustassay.runs.folder import RunFolder
+from trustassay.statistics.resampling import generator
+from trustassay.text.words import amount
+
+Floats = NDArray[np.float64]
+REPEATS = 10
+"""Repeats behind a ±; the paper does not say how many it has."""
+RANDOM_NEIGHBOURS = 25
+"""Random questions behind the penalty of Table 8."""
+NOT_COMPARABLE_REASON = "the authors published no reference answers"
+TABLES_WITH_BASELINES = ("Table 1", "Table 3", "Table 10")
+"""The first table of each file also has chance and the rule of length."""
+COLUMN_NAMES = {
+    "right > mid-halu": "non-hallu > half-hallu",
+    "right > half-hallu": "non-hallu > half-hallu",
+    "right > halu": "non-hallu > hallu",
+    "right > hallu": "non-hallu > hallu",
+    "right > hallucinated": "non-hallu > hallu",
+}
+"""The paper's headings for the kinds of answers of its data sets."""
+
+
+class PaperRow(NamedTuple):
+    """A row of the paper, and the variant that it is."""
+
+    name: str
+    variant: FewlVariant
+
+
+def _row(
+    name: str, weights: str, penalty: str = "none", divergence: maths.Divergence = "tv"
+) -> PaperRow:
+    return PaperRow(name, FewlVariant(weights, penalty, "eq1", divergence))  # type: ignore[arg-type]
+
+
+def _ablation(penalty: str) -> list[PaperRow]:
+    return [
+        _row("FEWL (Uniform)", "uniform", penalty),
+        _row("FEWL (Ours)", "ours", penalty),
+        _row("FEWL (Ideal)", "ideal", penalty),
+    ]
+
+
+def _main_rows(divergence: maths.Divergence = "tv") -> list[PaperRow]:
+    return [
+        _row("single + no penalty", "single", divergence=divergence),
+        _row("single + penalty", "single", "nearest", divergence),
+        _row("multi + no penalty", "uniform", divergence=divergence),
+        _row("FEWL (Ours)", "ours", "nearest", divergence),
+    ]
+
+
+class PairTable(NamedTuple):
+    """A table of the paper that one kind of file gives."""
+
+    number: str
+    title: str
+    rows: Sequence[PaperRow]
+
+
+_SHARE = "non-hallucinated answers that score higher, in %"
+CHALE_TABLES = (
+    PairTable("Table 1", _SHARE, _main_rows()),
+    PairTable("Table 2", f"{_SHARE}, by weights", _ablation("nearest")),
+    PairTable(
+        "Table 8",
+        f"{_SHARE}; the penalty by random questions",
+        [
+            _row("single + no penalty", "single"),
+            _row("single + penalty", "single", "random"),
+            _row("multi + no penalty", "uniform"),
+            *_ablation("random"),
+        ],
+    ),
+    PairTable(
+        "Table 11",
+        f"{_SHARE}, with the best reference alone",
+        [
+            _row("single + no penalty", "single"),
+            _row("single-best + no penalty", "single-best"),
+            _row("multi + no penalty", "uniform"),
+            _row("single + penalty", "single", "nearest"),
+            _row("FEWL (Ours)", "ours", "nearest"),
+        ],
+    ),
+    PairTable("Table 12 (JS)", f"{_SHARE}; Jensen-Shannon divergence", _main_rows("js")),
+    PairTable("Table 12 (KL)", f"{_SHARE}; KL divergence", _main_rows("kl")),
+)
+HALUEVAL_TABLES = (PairTable("Table 10", _SHARE, _main_rows()),)
+BEST_TABLES = (
+    PairTable("Table 3", "questions whose best answer scores highest", _main_rows()),
+    PairTable(
+        "Table 9", "questions whose best answer scores highest, by weights", _ablation("nearest")
+    ),
+)
+
+
+@dataclass(frozen=True)
+class GroupScores:
+    """The numbers of one group of references, and the comparisons that they decide."""
+
+    name: str
+    numbers: FewlArrays
+    repeats: Sequence[FewlArrays]
+    """The numbers with references drawn anew."""
+    columns: Mapping[str, Sequence[QuestionComparisons]]
+    chances: Mapping[str, float]
+    """By column, the share in percent that is won by chance."""
+    lengths: Floats
+    """Of each answer, negative: the shorter answer wins."""
+    notes: Sequence[str]
+    filled: Sequence[Sample]
+    """The samples with the references and pairs that models wrote."""
+
+
+def build_fewl_setup(group: ReferenceGroup, setup: ReproductionSetup) -> FewlSetup:
+    """Return the options of the paper for a group of references."""
+    return FewlSetup(
+        references=[] if group.model is None else [group.model],
+        # Algorithm 1, step 2.1: the reference itself writes the wrong answers.
+        generator=setup.backends.get("generator", group.model),
+        embedder=setup.backends.get("embedder"),
+        similarities=(str(setup.backends.get("similarity", "cosine")),),
+        metric=Fewl(pairs=PAPER_PAIRS, answers=1 if group.model is None else PAPER_ANSWERS),
+        random_neighbours=RANDOM_NEIGHBOURS,
+        options=setup.options,
+    )
+
+
+async def measure_groups(
+    answers: Sequence[LabelledAnswer],
+    groups: Sequence[ReferenceGroup],
+    setup: ReproductionSetup,
+    folder: Path,
+    *,
+    best: bool,
+) -> list[GroupScores]:
+    """Measure the answers of a file for each group of references.
+
+    Args:
+        best: compare the best answer with all others; else right answers with wrong ones by kind.
+
+    Raises:
+        InputError: no question has a right and a wrong answer with scores.
+        As :func:`~trustassay.papers.experiments.measuring.measure`.
+    """
+    answers = _with_labelled_answers(answers)
+    result = []
+    for number, group in enumerate(groups, 1):
+        selected = [replace(one, sample=group.select(one.sample)) for one in answers]
+        selected = [one for one in selected if one.sample.references or group.model is not None]
+        samples = [one.sample for one in selected]
+        fewl_setup = build_fewl_setup(group, setup)
+        with setup.selection.report_positions(samples):
+            measured = await measure(samples, fewl_setup, folder / str(number))
+        result.append(_collect_scores(group.name, selected, measured, setup, best=best))
+    return result
+
+
+def _with_labelled_answers(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
+    """Return answers whose samples list the labelled answers of their question.
+
+    The weights `ideal` read them; a file of labelled answers has them in its other records.
+    """
+    texts: dict[tuple[int, bool], list[str]] = {}
+    for answer in answers:
+        texts.setdefault((answer.question, answer.right), []).append(answer.sample.response or "")
+    result = []
+    for answer in answers:
+        right, wrong = (texts.get((answer.question, side), []) for side in (True, False))
+        sample = answer.sample
+        if right and wrong and not sample.incorrect_answers:
+            sample = replace(
+                sample,
+                answers=tuple((text,) for text in right),
+                incorrect_answers=tuple(wrong),
+            )
+        result.append(replace(answer, sample=sample))
+    return result
+
+
+def _collect_scores(
+    name: str,
+    answers: Sequence[LabelledAnswer],
+    measured: MeasuredAnswers,
+    setup: ReproductionSetup,
+    *,
+    best: bool,
+) -> GroupScores:
+    ((_, numbers),) = measured.numbers.items()
+    answer_of = {answer.sample.id: answer for answer in answers}
+    scored = [answer_of[key] for key in numbers.ids]
+    if best:
+        units, chances = compare_best_answers(scored)
+        columns = {"best answer highest": units}
+        chance_of_column = {"best answer highest": 100 * float(np.mean(chances))}
+    else:
+        columns = pair_by_kind(scored)
+        chance_of_column = dict.fromkeys(columns, 50.0)
+    questions = np.array([answer.question for answer in scored], dtype=np.int64)
+    rng = generator(setup.seed, "reproduce", "fewl", name)
+    # One answer of each question cannot be drawn anew.
+    most = int(numbers.present.sum(axis=1).max())
+    count = 0 if most < 2 else setup.repeats or REPEATS
+    repeats = [resample_references(numbers, questions, rng) for _ in range(count)]
+    filled = [sample for path in measured.runs.values() for sample in RunFolder(path).samples()]
+    notes = [
+        f"{name}: {amount(len(set(questions.tolist())), 'question')} with up to "
+        f"{amount(most, 'reference answer')} each."
+    ]
+    notes += note_left_out(measured.left_out, "answers are left out")
+    lengths = np.array([-float(len(answer.sample.response or "")) for answer in scored])
+    return GroupScores(name, numbers, repeats, columns, chance_of_column, lengths, notes, filled)
+
+
+def build_tables(
+    table: PairTable, groups: Sequence[GroupScores], notes: Sequence[str], *, count: bool = False
+) -> list[ReproducedTable]:
+    """Return a table of the paper, without the groups of references that give none of its rows.
+
+    Where a group of references has several columns, it has a table of its own.
+    """
+    parts = [groups]
+    if any(len(group.columns) > 1 for group in groups):
+        parts = [[group] for group in groups]
+    tables = [_build_table(table, part, notes, count=count) for part in parts]
+    return [one for one in tables if any(_has_figures(row) for row in one.rows)]
+
+
+def _has_figures(row: ReproducedRow) -> bool:
+    return any(cell.values["value"] is not None for cell in row.cells)
+
+
+def _build_table(
+    table: PairTable, groups: Sequence[GroupScores], notes: Sequence[str], *, count: bool
+) -> ReproducedTable:
+    columns = [
+        (group, column, units) for group in groups for column, units in group.columns.items()
+    ]
+    rows = [
+        ReproducedRow(
+            row.name,
+            [_build_cell(row.variant, group, units, count=count) for group, _, units in columns],
+        )
+        for row in table.rows
+    ]
+    if table.number in TABLES_WITH_BASELINES:
+        lengths = [
+            _share_cell(_count_outcomes(units, group.lengths), [], count=count)
+            for group, _, units in columns
+        ]
+        chances = [group.chances[column] for group, column, _ in columns]
+        cells = [ReproducedCell(f"{chance:.1f} %", {"value": chance}) for chance in chances]
+        rows.append(ReproducedRow(f"{LENGTH_RULE} (not in the paper)", lengths))
+        rows.append(ReproducedRow("chance (not in the paper)", cells))
+    title, headings = table.title, [group.name for group, *_ in columns]
+    if len(groups) == 1:
+        title = f"{title}; references: {groups[0].name}"
+        headings = [COLUMN_NAMES.get(column, column) for _, column, _ in columns]
+    all_notes = [*notes, *(note for group in groups for note in group.notes)]
+    return ReproducedTable(
+        table.number, title, headings, rows, NOT_COMPARABLE_REASON, "answers", all_notes
+    )
+
+
+def _build_cell(
+    variant: FewlVariant,
+    group: GroupScores,
+    units: Sequence[QuestionComparisons],
+    *,
+    count: bool,
+) -> ReproducedCell:
+    """Return the figure of a variant with its ± and its interval."""
+    several = variant.weights not in ("single", "single-best")
+    if variant not in variants_of(group.numbers):
+        reason = "no labels" if variant.weights == "ideal" else "no wrong and corrected answers"
+        return ReproducedCell(NO_FIGURE, {"value": None, "reason": reason})
+    # With one answer a row of several would repeat the row of one.
+    if several and not group.repeats:
+        return ReproducedCell(NO_FIGURE, {"value": None, "reason": "one reference answer"})
+    outcomes = _count_outcomes(units, scores_of(variant, group.numbers))
+    repeats = [_count_outcomes(units, scores_of(variant, numbers))[0] for numbers in group.repeats]
+    return _share_cell(outcomes, repeats, count=count)
+
+
+def _count_outcomes(units: Sequence[QuestionComparisons], scores: Floats) -> Floats:
+    """Return what each unit wins and ties, shape (2, n)."""
+    return np.array([unit.outcome(scores) for unit in units]).T
+
+
+def _share_cell(outcomes: Floats, repeats: Sequence[Floats], *, count: bool) -> ReproducedCell:
+    """Return the share or the number that is won, with the deviation over repeats."""
+    cell = build_share_cells(outcomes[:1], outcomes[1:], count=count)[0]
+    if len(repeats) < 2:
+        return ReproducedCell(cell.text, {**cell.values, "deviation": None})
+    wins = np.array([won.sum() if count else 100 * won.mean() for won in repeats])
+    deviation = float(wins.std(ddof=1))
+    # "172 of 737 (...)" and "65.2 (...)": the deviation belongs to the first number.
+    value, _, rest = cell.text.partition(" ")
+    text = f"{value} ± {deviation:.2f} {rest}".strip()
+    return ReproducedCell(text, {**cell.values, "deviation": deviation, "repeats": len(repeats)})
