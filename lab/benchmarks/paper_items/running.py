@@ -35,7 +35,7 @@ USAGE_ERROR = 2
 """Exit status of a command whose arguments were refused."""
 UNKNOWN = re.compile(
     r"No such (command|option)|no option [`'\"]?\w+|has no option|unknown option|not an option"
-    r"|is not one of|Missing option|unexpected extra argument",
+    r"|is not one of|Missing option|unexpected extra argument|unknown chat model '\w+=",
     re.IGNORECASE,
 )
 """What the program says of a command or an option that it does not know."""
@@ -88,6 +88,10 @@ class Bench:
         self.messages: list[str] = []
         """Standard error of each command."""
         self.statuses: list[int] = []
+        self.server = ""
+        """Address of the item's endpoint."""
+        self.on_exit: list[Callable[[], None]] = []
+        """Called when the item has ended."""
 
     # ---- before the commands ----
 
@@ -123,7 +127,7 @@ class Bench:
 
     def run(self, command: str) -> None:
         """Run a command line of ``trustassay`` to its end."""
-        arguments = shlex.split(command)
+        arguments = shlex.split(command.replace("SERVER", self.server))
         if arguments[0] != "trustassay":
             raise ValueError(f"{command}: expected a command of trustassay")
         done = subprocess.run(
@@ -321,13 +325,24 @@ def run_item(item: PaperItem) -> ItemResult:
         try:
             for command in item.commands:
                 bench.run(command)
+            if is_unknown_to_program(bench):
+                return judge_stopped(item, bench, LookupError("unknown command or option"))
             pairs = list(item.check(bench))
         except subprocess.TimeoutExpired:
             reason = f"did not end within {SECONDS_OF_COMMAND} s"
             return ItemResult(item, "fails", (), reason)
         except Exception as error:
             return judge_stopped(item, bench, error)
+        finally:
+            for end in bench.on_exit:
+                end()
         return judge_pairs(item, pairs)
+
+
+def is_unknown_to_program(bench: Bench) -> bool:
+    """Whether a command was refused since the program does not know it, or an option of it."""
+    texts = zip(bench.statuses, bench.messages, strict=True)
+    return any(status == USAGE_ERROR and bool(UNKNOWN.search(text)) for status, text in texts)
 
 
 def judge_stopped(item: PaperItem, bench: Bench, error: Exception) -> ItemResult:
@@ -336,8 +351,7 @@ def judge_stopped(item: PaperItem, bench: Bench, error: Exception) -> ItemResult
     if failed:
         text = bench.messages[failed[0]].strip() or bench.printed[failed[0]].strip()
         message = " ".join(text.split())[-260:]
-        is_unknown = bench.statuses[failed[0]] == USAGE_ERROR and bool(UNKNOWN.search(text))
-        outcome = "not here" if is_unknown else "fails"
+        outcome = "not here" if is_unknown_to_program(bench) else "fails"
         return ItemResult(item, outcome, (), f"status {bench.statuses[failed[0]]}: {message}")
     line = traceback.extract_tb(error.__traceback__)[-1].lineno
     return ItemResult(item, "fails", (), f"{type(error).__name__}: {error} (line {line})")
