@@ -145,7 +145,7 @@ def check_families(bench: Bench) -> Iterator[ValuePair]:
         yield ValuePair(f"gamma by {family}", gamma, row["score"], place, 1e-6)
     texts = [request["text"] for request in bench.asked("wavering")]
     question = bench.read("questions.jsonl")[0]["question"]
-    rare = [text for text in texts if any(ord(one) > 127 for one in text)]
+    rare = [text for text in texts if any(ord(one) > 127 and one.isalpha() for one in text)]
     yield ValuePair("prompts with rare letters", 5, len(rare), "file")
     codes = [text for text in texts if re.fullmatch(re.escape(question) + r" [\x00-\x1f]+", text)]
     # A blank, tab or line end may come from the family whitespace, too.
@@ -329,15 +329,15 @@ def check_distributions(bench: Bench) -> Iterator[ValuePair]:
             cells = of_model.split()[1:4]
             expected = [bracketed(chosen, 3), "n", str(len(chosen))]
             yield ValuePair(f"{domain}, {model}", expected, cells, "page")
-            bins = re.findall(r"([\d.]+) to ([\d.]+): ([\d.]+) %", of_model[:500])
-            shares = [
-                (float(low), float(share)) for low, _, share in bins if float(low) < 6e-3
-            ][:1]
-            stable = 100 * sum(gamma < float(bins[0][1]) for gamma in chosen) / len(chosen)
-            if shares:
-                yield ValuePair(
-                    f"first bin of {domain}, {model}", stable, shares[0][1], "page", 0.06
-                )
+            drawn = re.match(rf"{model} \S+ n \d+ ((?:[\d.]+ to [\d.]+: [\d.]+ % ?)+)", of_model)
+            bins = re.findall(r"([\d.]+) to [\d.]+: ([\d.]+) %", drawn[1] if drawn else "")
+            total = sum(float(share) for _, share in bins)
+            yield ValuePair(f"shares of {domain}, {model}", 100.0, total, "page", 0.5)
+            high = max(float(low) for low, _ in bins)
+            # The bins' edges are printed with two digits.
+            share = sum(float(share) for low, share in bins if float(low) == high)
+            above = 100 * float(np.mean([gamma >= high - 6e-3 for gamma in chosen]))
+            yield ValuePair(f"last bin of {domain}, {model}", above, share, "page", 0.06)
 
 
 def check_attack(bench: Bench) -> Iterator[ValuePair]:
