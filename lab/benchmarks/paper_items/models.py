@@ -125,13 +125,15 @@ def alike(first, second):
 
 
 class Letters:
-    """Vectors of the counts of letters, which anybody can count again."""
+    """Unit vectors in the direction of the counts of letters."""
 
     name = "letters"
 
     def vectors(self, texts):
-        rows = [[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
-        return np.array(rows, dtype=np.float32) + 0.01
+        alphabet = "abcdefghijklmnopqrstuvwxyz"
+        rows = [[text.lower().count(letter) for letter in alphabet] for text in texts]
+        counts = np.array(rows, dtype=np.float64) + 0.01
+        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
 
 
 letters = Letters()
