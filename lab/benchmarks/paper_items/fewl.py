@@ -99,7 +99,7 @@ def check_weights(bench: Bench) -> Iterator[ValuePair]:
             expected = measure.weights(number, "ours", temperature)
             evidence = rows[f"q{number}"]["evidence"]
             values = [one["weight"] for one in evidence if "weight" in one]
-            places = [f"{weight:.2f}" in text for weight in expected]
+            places = [f"{weight:.3f}" in text for weight in expected]
             place = "page" if run == "run" or all(places) else "hidden"
             yield ValuePair(f"weights of q{number}, {run}", expected, values, place, 1e-6)
 
@@ -593,7 +593,7 @@ def check_halueval(bench: Bench) -> Iterator[ValuePair]:
     rows, measure = rows_of(bench), Measure(make_world(FIVE))
     for name, (rule, penalised) in RULES.items():
         expected = measure.won(0, 2, rule, penalised=penalised)
-        yield ValuePair(name, expected, rows[name]["right > wrong"]["value"])
+        yield ValuePair(name, expected, rows[name]["right > hallucinated"]["value"])
 
 
 CATEGORIES = {"sound": 5, "inaccurate": 3, "irrelevant": 2, "self-contradicting": 1}
@@ -614,16 +614,12 @@ def write_categories(bench: Bench) -> None:
 
 def check_categories(bench: Bench) -> Iterator[ValuePair]:
     total = sum(CATEGORIES.values())
-    text = bench.text_of_page("run/report.html")
-    rows = bench.assessments("run")
+    verdicts = [row["verdict"] for row in bench.assessments("run").values()]
     for name, count in CATEGORIES.items():
-        share = f"{100 * count / total:.1f}"
-        votes = [row["reason"] for row in rows.values()].count(f"1 vote: 1 x {name}")
-        place = "page" if re.search(rf"{name}\b.{{0,200}}?{re.escape(share)}", text) else "hidden"
-        if re.search(rf"\b{count} (answers? )?{name}|{name}\W+{count}\b", bench.terminal):
-            place = "terminal"
-        yield ValuePair(name, count, votes, place)
-    yield ValuePair("sound, %", 100 * 5 / total, bench.row("passes")[0], tolerance=0.06)
+        yield ValuePair(name, count, verdicts.count(name), "page")
+        printed = re.search(rf"\b{name} ([\d.]+) %", bench.terminal)
+        share = float(printed[1]) if printed else None
+        yield ValuePair(f"{name}, %", 100 * count / total, share, "terminal", 0.06)
 
 
 def check_spreads(bench: Bench) -> Iterator[ValuePair]:
