@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.benchmarks.paper_items import fewl, harmonic, trust_eval, truthfulness
+from lab.benchmarks.paper_items import fewl, harmonic, trust_eval, trustscore, truthfulness
 from lab.benchmarks.paper_items.running import PaperItem
 
 PAPERS = {
@@ -13,4 +13,4 @@ PAPERS = {
     "willowtree": "Evaluating Truthfulness: A Deeper Dive into Benchmarking LLM Accuracy",
 }
 """Short names as in the items' ids, and titles."""
-ALL_ITEMS: tuple[PaperItem, ...] = (*fewl.ITEMS, *harmonic.ITEMS, *trust_eval.ITEMS, *truthfulness.ITEMS)
+ALL_ITEMS: tuple[PaperItem, ...] = (*trustscore.ITEMS, *fewl.ITEMS, *harmonic.ITEMS, *trust_eval.ITEMS, *truthfulness.ITEMS)

@@ -38,3 +38,16 @@ def save_t5(bench: Bench) -> None:
             for name, text in premises.items()
         ],
     )
+
+
+def save_wordnet(bench: Bench) -> None:
+    """Write a WordNet in which dog and hound are one noun, where NLTK looks for it."""
+    name = "nltk_data/corpora/wordnet"
+    parts = ("adj", "adv", "noun", "verb")
+    empty = ["cntlist.rev", "index.sense", "lexnames", *(f"{part}.exc" for part in parts)]
+    empty += [f"{kind}.{part}" for kind in ("index", "data") for part in parts]
+    for file in empty:
+        bench.write(f"{name}/{file}", "")
+    bench.write(f"{name}/data.noun", "00000000 05 n 02 dog 0 hound 0 000 | an animal\n")
+    lines = "dog n 1 0 1 0 00000000\nhound n 1 0 1 0 00000000\n"
+    bench.write(f"{name}/index.noun", lines)
