@@ -17,7 +17,6 @@ from lab.benchmarks.paper_items.fewl_by_hand import (
     alike,
     letters,
     make_world,
-
     softmax,
 )
 from lab.benchmarks.paper_items.running import Bench, PaperItem, ValuePair
@@ -218,7 +217,6 @@ RULES: dict[str, tuple[str, bool]] = {
 """The rows of Table 1."""
 MORE_RULES = RULES | {
     "uniform, nearest, eq1, tv": ("uniform", True),
-    "ideal, nearest, eq1, tv": ("ideal", True),
     "single-best, no penalty, tv": ("single-best", False),
 }
 """Those of Tables 2 and 11, too."""
@@ -233,10 +231,17 @@ def check_chale(rules: dict[str, tuple[str, bool]]) -> Checks:
         rows, measure = rows_of(bench), Measure(make_world(FIVE))
         for name, (rule, penalised) in rules.items():
             for kind, column in ((1, "right > mid-halu"), (2, "right > halu")):
-                if rule == "ideal":
-                    continue
                 expected = measure.won(0, kind, rule, penalised=penalised)
                 yield ValuePair(f"{name}: {column}", expected, rows[name][column]["value"])
+        row = rows["ideal, nearest, eq1, tv"]
+        values = [row[column]["value"] for column in ("right > mid-halu", "right > halu")]
+        # The paper does not say whether half hallucinated answers count for the ideal weights.
+        allowed = [
+            [measure.won(0, kind, rule, penalised=True) for kind in (1, 2)]
+            for rule in ("ideal", "ideal, half")
+        ]
+        expected_values = values if values in allowed else allowed[0]
+        yield ValuePair("ideal, from non-halu and halu", expected_values, values)
 
     return check
 
@@ -312,7 +317,9 @@ def check_best(bench: Bench) -> Iterator[ValuePair]:
     """Table 3, and Table 9's uniform weights: the best answer is above all others."""
     rows, world = rows_of(bench), make_world(TWO)
     measure = Measure(world)
-    for name, (rule, penalised) in (RULES | {"uniform, nearest, eq1, tv": ("uniform", True)}).items():
+    for name, (rule, penalised) in (
+        RULES | {"uniform, nearest, eq1, tv": ("uniform", True)}
+    ).items():
         count = 0
         for number, thing in enumerate(world):
             scores = [measure.score(number, a, rule, penalised=penalised) for a in thing.answers]
@@ -338,7 +345,9 @@ def write_ranked(bench: Bench) -> None:
     ]
     bench.rows("choices.jsonl", choices)
     turns = {thing.question: "AC"[n % 2] for n, thing in enumerate(world)}
-    bench.write("knows.json", json.dumps({"answers": {"": "A"}, "other": {"": "C"}, "third": turns}))
+    bench.write(
+        "knows.json", json.dumps({"answers": {"": "A"}, "other": {"": "C"}, "third": turns})
+    )
     rows = []
     for model, kinds in {"good": [0] * 24, "fair": [0, 2] * 12, "poor": [2] * 24}.items():
         for number, thing in enumerate(world):
@@ -418,7 +427,11 @@ def check_experts(bench: Bench) -> Iterator[ValuePair]:
     for place, name in enumerate(TWO):
         weights = [measure.weights(n, "ours")[place] for n in range(len(world))]
         yield ValuePair(
-            f"weight of {name}", float(np.mean(weights)), rows[name]["weight"]["mean"], "terminal", 1e-5
+            f"weight of {name}",
+            float(np.mean(weights)),
+            rows[name]["weight"]["mean"],
+            "terminal",
+            1e-5,
         )
         apart = [
             float(np.mean([alike(text, good) > alike(text, bad) for bad, good in pairs]))
@@ -429,7 +442,9 @@ def check_experts(bench: Bench) -> Iterator[ValuePair]:
         value = rows[name]["told apart"]["mean"]
         # The count is of three pairs; some versions print a share.
         scale = 3 if value > 1 or float(np.mean(apart)) * 3 == value else 1
-        yield ValuePair(f"pairs told apart by {name}", scale * float(np.mean(apart)), value, "terminal", 0.51)
+        yield ValuePair(
+            f"pairs told apart by {name}", scale * float(np.mean(apart)), value, "terminal", 0.51
+        )
 
 
 LEARNER = """
@@ -494,7 +509,11 @@ def write_choices(bench: Bench) -> None:
         bench.rows(
             f"{name}.jsonl",
             [
-                {"id": f"q{n}", "question": t.question, "response": t.answers[kind] + " x" * (n % 3)}
+                {
+                    "id": f"q{n}",
+                    "question": t.question,
+                    "response": t.answers[kind] + " x" * (n % 3),
+                }
                 for n, t in enumerate(world)
             ],
         )
@@ -513,7 +532,8 @@ def check_chosen(bench: Bench) -> Iterator[ValuePair]:
         best[thing.question] = max(thing.answers, key=lambda text: measure.score(number, text))  # noqa: B023
     chosen = {row["messages"][-2]["content"]: row["messages"][-1]["content"] for row in train}
     right = sum(
-        text == next((b for q, b in best.items() if q in prompt), "") for prompt, text in chosen.items()
+        text == next((b for q, b in best.items() if q in prompt), "")
+        for prompt, text in chosen.items()
     )
     yield ValuePair("best answers chosen", len(train), right, "file")
     firsts, seconds = bench.read("tuned.jsonl"), bench.read("pretrained.jsonl")
@@ -680,55 +700,52 @@ ITEMS = (
         tuple(metric_command(f",weights={name}", name) for name in WEIGHTS),
         check_runs(WEIGHTS), write_answers),
     PaperItem(
-        "wei-07", "Table 1", "CHALE, one reference with five answers: shares that are higher than "
-        "half and whole hallucinations",
-        (experiment("fewl-pairs", "chale.json", ASKED),), check_chale(RULES), write_chale),
-    PaperItem(
-        "wei-08", "Tables 2 and 11", "the same with uniform weights, and of the best answer alone",
+        "wei-07", "Tables 1, 2 and 11", "CHALE, one reference with five answers: shares that are "
+        "higher than half and whole hallucinations, by four rules and three ablations",
         (experiment("fewl-pairs", "chale.json", ASKED),), check_chale(MORE_RULES), write_chale),
     PaperItem(
-        "wei-09", "Table 12", "the same by Jensen-Shannon and Kullback-Leibler",
+        "wei-08", "Table 12", "the same by Jensen-Shannon and Kullback-Leibler",
         (experiment("fewl-pairs", "chale.json", ASKED),), check_divergences, write_chale),
     PaperItem(
-        "wei-10", "Tables 1 to 3, ±", "the spread over repeats",
+        "wei-09", "Tables 1 to 3, ±", "the spread over repeats",
         REPRODUCED, check_spreads),
     PaperItem(
-        "wei-11", "Tables 3 and 9", "questions whose best answer scores highest",
+        "wei-10", "Tables 3 and 9", "questions whose best answer scores highest",
         (experiment("fewl-best", "rows.jsonl"),), check_best, write_best),
     PaperItem(
-        "wei-12", "Table 4", "accuracy with five choices, and models by mean score",
+        "wei-11", "Table 4", "accuracy with five choices, and models by mean score",
         ("trustassay papers experiment five-choice choices.jsonl --model "
          "good=python:scripted:answers --model fair=python:scripted:third --model "
          "poor=python:scripted:other --json --out choices",
          experiment("fewl-rank", "rows.jsonl")),
         check_ranked, write_ranked),
     PaperItem(
-        "wei-13", "Table 5", "answers of two models in order, by the TQA metric",
+        "wei-12", "Table 5", "answers of two models in order, by the TQA metric",
         (experiment("fewl-samples", "rows.jsonl"),), check_pairs_of_models, write_ranked),
     PaperItem(
-        "wei-14", "Figure 2", "answers to neighbouring questions are seldom right",
+        "wei-13", "Figure 2", "answers to neighbouring questions are seldom right",
         ("trustassay papers experiment fewl-neighbours rows.jsonl --neighbours 19 --max-similarity "
          "1 --embedder python:scripted:letters --json --out out",),
         check_near, write_near),
     PaperItem(
-        "wei-15", "Figures 3 and 4, appendix C.4 and C.5", "pairs that each reference tells apart, "
+        "wei-14", "Figures 3 and 4, appendix C.4 and C.5", "pairs that each reference tells apart, "
         "and its weight",
         (experiment("fewl-experts", "rows.jsonl"),), check_experts, write_best),
     PaperItem(
-        "wei-16", "Appendix C.1", "25 wrong and corrected answers in one call, by our prompt or "
+        "wei-15", "Appendix C.1", "25 wrong and corrected answers in one call, by our prompt or "
         "one's own",
         (five_command("", "run") + " --backend generator=python:scripted:writer",
          five_command(",pairs=3,pairs_prompt=pairs.jinja", "mine")
          + " --backend generator=python:scripted:writer --cache off"),
         check_pairs, write_responses),
     PaperItem(
-        "wei-17", "Section 4.1", "five answers of one reference in one call, by our prompt or "
+        "wei-16", "Section 4.1", "five answers of one reference in one call, by our prompt or "
         "one's own",
         (five_command(",weights=uniform", "run"),
          five_command(",weights=uniform,answers_prompt=five.jinja", "mine") + " --cache off"),
         check_five, write_responses),
     PaperItem(
-        "wei-18", "Section 5.1, Table 6", "in-context examples chosen by the score",
+        "wei-17", "Section 5.1, Table 6", "in-context examples chosen by the score",
         ("trustassay papers experiment fewl-icl rows.jsonl --backend similarity=novel --examples 2 "
          "--embedder python:scripted:letters --model python:learner:model --judge "
          "python:learner:judge --json --out out",
@@ -736,27 +753,26 @@ ITEMS = (
          "python:scripted:letters --all --by score --out prompts.jsonl"),
         check_icl, write_icl),
     PaperItem(
-        "wei-19", "Section 5.2, Table 7, appendix C.10", "training data by the score, and a judge's "
+        "wei-18", "Section 5.2, Table 7, appendix C.10", "training data by the score, and a judge's "
         "win rate in both orders",
         ("trustassay papers select sft rows.jsonl --metric fewl:neighbours=3,max_similarity=1 "
          f"{SAME} --out chosen",
          "trustassay compare tuned.jsonl pretrained.jsonl --judge python:learner:judge --run pairs"),
         check_chosen, write_choices),
     PaperItem(
-        "wei-20", "Section 5.2", "a local model tuned on chosen answers",
+        "wei-19", "Section 5.2", "a local model tuned on chosen answers",
         ("trustassay papers tune train.jsonl --model hf:llama --full --steps 30 --learning-rate "
          "0.01 --out tuned",),
         check_tuned, save_tuning, slow=True),
     PaperItem(
-        "wei-21", "Table 10", "HaluEval as it is published",
+        "wei-20", "Table 10", "HaluEval as it is published",
         (experiment("fewl-pairs", "qa_data.json", ASKED),), check_halueval, write_halueval),
     PaperItem(
-        "wei-22", "Appendix A", "categories of hallucinations, by a judge",
+        "wei-21", "Appendix A", "categories of hallucinations, by a judge",
         ("trustassay score rows.jsonl --metric judge:rubric=categories --judge "
          "python:scripted:rater --out run",),
         check_categories, write_categories),
     PaperItem(
-        "wei-23", "Tables 1 to 12", "all tables in one command, with no key",
+        "wei-22", "Tables 1 to 12", "all tables in one command, with no key",
         REPRODUCED, check_reproduced),
 )  # fmt: skip
-

@@ -57,7 +57,13 @@ def make_world(references: Mapping[str, int], seed: int = 5) -> list[Thing]:
         half = " ".join(truth[:3]) + " " + sentences(rng, 1, 4)[0]
         wrong = " ".join(truth[:2]) + " " + sentences(rng, 1, 5)[0]
         world.append(
-            Thing(question_of(thing), texts, sentences(rng, 3), sentences(rng, 3), (right, half, wrong))
+            Thing(
+                question_of(thing),
+                texts,
+                sentences(rng, 3),
+                sentences(rng, 3),
+                (right, half, wrong),
+            )
         )
     return world
 
@@ -147,8 +153,11 @@ class Measure:
         if rule == "uniform":
             return [1 / len(texts)] * len(texts)
         corrected, wrong = thing.corrected, thing.wrong
-        if rule == "ideal":
+        if rule.startswith("ideal"):
             corrected, wrong = thing.answers[:1], thing.answers[2:]
+        if rule == "ideal, half":
+            # Half hallucinated answers may count as hallucinated ones.
+            wrong = thing.answers[1:]
         values = [expertise(text, corrected, wrong) for text in texts]
         return softmax(values, temperature)
 

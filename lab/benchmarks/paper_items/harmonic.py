@@ -116,6 +116,11 @@ def check_bare(bench: Bench) -> Iterator[ValuePair]:
     yield ValuePair("calls that are printed", [str(len(questions) * 11)], calls)
 
 
+def check_ball(bench: Bench) -> Iterator[ValuePair]:
+    yield from check_asked(bench)
+    yield from check_bare(bench)
+
+
 def check_sizes(bench: Bench) -> Iterator[ValuePair]:
     """N of 1 and of 100, from the same replies."""
     question = bench.read("questions.jsonl")[0]["question"]
@@ -159,7 +164,9 @@ def check_isotropy(bench: Bench) -> Iterator[ValuePair]:
     questions = [row["question"] for row in bench.read("questions.jsonl")]
     cones, cosines = [], []
     for question in questions:
-        others = [codes_of(text) for text in texts if text.startswith(question) and text != question]
+        others = [
+            codes_of(text) for text in texts if text.startswith(question) and text != question
+        ]
         first = codes_of(question)
         mean = np.mean([one / np.linalg.norm(one) for one in others], axis=0)
         cosines.append(cosine_of(first, mean))
@@ -202,7 +209,9 @@ codes = Codes()
 
 
 def write_isotropy(bench: Bench) -> None:
-    questions = [{"id": f"q{n}", "question": f"How old is the {n + 2}nd bridge?"} for n in range(30)]
+    questions = [
+        {"id": f"q{n}", "question": f"How old is the {n + 2}nd bridge?"} for n in range(30)
+    ]
     bench.rows("questions.jsonl", questions)
     bench.write("codes.py", CODES)
 
@@ -313,7 +322,9 @@ def check_line(bench: Bench) -> Iterator[ValuePair]:
         count = int(edges[place][3])
         if count == len(inside):
             mean = float(edges[place][2])
-            yield ValuePair(f"rating of {low} to {high}", float(np.mean(inside)), mean, "page", 6e-3)
+            yield ValuePair(
+                f"rating of {low} to {high}", float(np.mean(inside)), mean, "page", 6e-3
+            )
 
 
 def check_distributions(bench: Bench) -> Iterator[ValuePair]:
@@ -543,30 +554,27 @@ ITEMS = (
         (f"trustassay score rows.jsonl --metric harmonicity {PLANE} --out run",),
         check_recorded, write_recorded),
     PaperItem(
-        "kersting-02", "Section 3, ballPoints", "ten prompts with one to three control characters "
-        "at the end, and gamma of the replies",
-        (harmonic("", "run"),), check_asked, write_questions),
+        "kersting-02", "Sections 1, 3 and 4", "the bare question at temperature 0, ten prompts with "
+        "one to three control characters at the end, and gamma of the replies",
+        (harmonic("", "run"),), check_ball, write_questions),
     PaperItem(
-        "kersting-03", "Sections 1 and 4", "temperature 0, the bare question, eleven calls",
-        (harmonic("", "run"),), check_bare, write_questions),
-    PaperItem(
-        "kersting-04", "Section 6, N", "balls of 1 and of 100",
+        "kersting-03", "Section 6, N", "balls of 1 and of 100",
         (harmonic(":perturbations=1", "one"), harmonic(":perturbations=100", "hundred")),
         check_sizes, one_question),
     PaperItem(
-        "kersting-05", "Section 6, perturbations", "rare letters, misspellings, synonyms, "
+        "kersting-04", "Section 6, perturbations", "rare letters, misspellings, synonyms, "
         "paraphrases",
         tuple(
             harmonic(f":perturbation={family},perturbations=5", f"run-{family}")
             for family in FAMILIES),
         check_families, one_question),
     PaperItem(
-        "kersting-06", "Section 3, footnote 3", "isotropy: the cone of perturbed questions",
+        "kersting-05", "Section 3, footnote 3", "isotropy: the cone of perturbed questions",
         ("trustassay papers isotropy questions.jsonl --perturbation control --perturbations 10 "
          "--embedder python:codes:codes --json",),
         check_isotropy, write_isotropy),
     PaperItem(
-        "kersting-07", "Tables 5 and 6", "scales from 0 to 5 for answers and for code",
+        "kersting-06", "Tables 5 and 6", "scales from 0 to 5 for answers and for code",
         ("trustassay rubric check answer", "trustassay rubric check code",
          "trustassay score rows.jsonl --metric judge:rubric=answer --judge python:scripted:rater "
          "--out answer",
@@ -574,34 +582,34 @@ ITEMS = (
          "--out code"),
         check_rubrics, write_judged),
     PaperItem(
-        "kersting-08", "Section 4", "Fleiss's kappa of four annotators",
+        "kersting-07", "Section 4", "Fleiss's kappa of four annotators",
         ("trustassay agree ratings.csv --levels 0..5",), check_kappa, write_rated),
     PaperItem(
-        "kersting-09", "Tables 8 to 10", "gamma and rating of each model and domain, all and below "
+        "kersting-08", "Tables 8 to 10", "gamma and rating of each model and domain, all and below "
         "0.05, with standard errors",
         RATED, check_tables, write_rated),
     PaperItem(
-        "kersting-10", "Figure 1", "ratings by bins of gamma, with the line's m and b",
+        "kersting-09", "Figure 1", "ratings by bins of gamma, with the line's m and b",
         RATED, check_line, write_rated),
     PaperItem(
-        "kersting-11", "Figure 2", "distributions of gamma by model and domain",
+        "kersting-10", "Figure 2", "distributions of gamma by model and domain",
         (*(f"trustassay score {name}.jsonl --metric harmonicity {PLANE} --out {name}"
            for name in MODELS),
          "trustassay report alpha beta --out models.html"),
         check_distributions, write_rated),
     PaperItem(
-        "kersting-12", "Section 5, Tables 11 and 12", "adversarial prompts by ascent in gamma",
+        "kersting-11", "Section 5, Tables 11 and 12", "adversarial prompts by ascent in gamma",
         (f"{ATTACK} --out attack",), check_attack, write_wavering),
     PaperItem(
-        "kersting-13", "Section 6", "stable prompts by descent",
+        "kersting-12", "Section 6", "stable prompts by descent",
         (f"{ATTACK} --descend --out attack",), check_descent, write_wavering),
     PaperItem(
-        "kersting-14", "Section 6", "a semantic interpreter in place of the angle",
+        "kersting-13", "Section 6", "a semantic interpreter in place of the angle",
         ("trustassay score rows.jsonl --metric semantic_harmonicity --entailer "
          "python:scripted:marks --out run",),
         check_meanings, write_meanings),
     PaperItem(
-        "kersting-15", "Section 1 and 6, white box", "perturbed input embeddings of a local model",
+        "kersting-14", "Section 1 and 6, white box", "perturbed input embeddings of a local model",
         tuple(
             f"trustassay score questions.jsonl --metric harmonicity:perturbation=embeddings,"
             f"radius={radius},max_tokens=12,perturbations=4 --model hf:llama --embedder "
@@ -609,18 +617,18 @@ ITEMS = (
             for run, radius in (("still", "0.000001"), ("first", 2), ("second", 2))),
         check_white_box, save_llama, slow=True),
     PaperItem(
-        "kersting-16", "Section 3, ada-002", "embeddings of an endpoint under the paper's name, "
+        "kersting-15", "Section 3, ada-002", "embeddings of an endpoint under the paper's name, "
         "bound 0.05",
         ("trustassay score rows.jsonl --metric harmonicity --embedder "
          "'openai:text-embedding-ada-002@SERVER/v1?key=' --out run",),
         check_ada, serve_embeddings(write_recorded)),
     PaperItem(
-        "kersting-17", "Section 4", "several models in one run, each asked for its own rows",
+        "kersting-16", "Section 4", "several models in one run, each asked for its own rows",
         ("trustassay score rows.jsonl --metric harmonicity --model steady=python:scripted:answers "
          f"--model loose=python:scripted:wavering {PLANE} --out run",),
         check_two_models, write_two_models),
     PaperItem(
-        "kersting-18", "Tables 1 to 4, 8 to 13, outlook", "all tables and the map coloured by "
+        "kersting-17", "Tables 1 to 4, 8 to 13, outlook", "all tables and the map coloured by "
         "gamma in one command, with no key",
         ("trustassay papers reproduce harmonicity",), check_reproduced),
 )  # fmt: skip

@@ -162,10 +162,10 @@ class Marks:
     def scores(self, pairs):
         rows = []
         for premise, hypothesis in pairs:
-            marks = set(re.findall(r"\b(k[0-9a-z]+)\b", hypothesis))
-            if marks and marks <= set(re.findall(r"= ?(k[0-9a-z]+)\b", premise)):
+            marks = set(re.findall(r"\b(k\d+)\b", hypothesis))
+            if marks and marks <= set(re.findall(r"= ?(k\d+)\b", premise)):
                 rows.append((0.9, 0.08, 0.02))
-            elif marks and marks & set(re.findall(r"! ?(k[0-9a-z]+)\b", premise)):
+            elif marks and marks & set(re.findall(r"! ?(k\d+)\b", premise)):
                 rows.append((0.02, 0.08, 0.9))
             else:
                 rows.append((0.05, 0.9, 0.05))

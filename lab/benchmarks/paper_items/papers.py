@@ -13,4 +13,10 @@ PAPERS = {
     "willowtree": "Evaluating Truthfulness: A Deeper Dive into Benchmarking LLM Accuracy",
 }
 """Short names as in the items' ids, and titles."""
-ALL_ITEMS: tuple[PaperItem, ...] = (*trustscore.ITEMS, *fewl.ITEMS, *harmonic.ITEMS, *trust_eval.ITEMS, *truthfulness.ITEMS)
+ALL_ITEMS: tuple[PaperItem, ...] = (
+    *trustscore.ITEMS,
+    *fewl.ITEMS,
+    *harmonic.ITEMS,
+    *trust_eval.ITEMS,
+    *truthfulness.ITEMS,
+)

@@ -227,7 +227,9 @@ class Bench:
         forms |= {form.replace("-", "−") for form in forms}
         number = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
         # A name may stand several times on a page; any of the numbers behind it will do.
-        pattern = re.compile(rf"\b{re.escape(name)}\b(?=.{{0,300}}?(?<![\d.])(?:{number})(?![\d.]))")
+        pattern = re.compile(
+            rf"\b{re.escape(name)}\b(?=.{{0,300}}?(?<![\d.])(?:{number})(?![\d.]))"
+        )
         if pattern.search(" ".join(self.terminal.split())):
             return "terminal"
         exists = (self.folder / page).exists()

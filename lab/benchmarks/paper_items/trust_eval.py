@@ -111,7 +111,8 @@ def check_figures(*names: str) -> Callable[[Bench], Iterator[ValuePair]]:
     return check
 
 
-def check_lengths(bench: Bench) -> Iterator[ValuePair]:
+def check_statistics(bench: Bench) -> Iterator[ValuePair]:
+    yield from check_figures(*PAPER_KEYS[:5])(bench)
     yield bench.figure("answered_length", EXPECTED["answered_length"], "run", "grounding")
     words = 4 * EXPECTED["answered_length"] + 4 * len(PAPER_REFUSAL.split())
     yield bench.figure("regular_length", words / 8, "run", "grounding")
@@ -280,81 +281,71 @@ def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
 
 ITEMS = (
     PaperItem(
-        "song-01", "Output, basic statistics", "counts of samples, answered, answerable, both",
-        SCORED, check_figures(*PAPER_KEYS[:5]), write_rows()),
+        "song-01", "Output, basic statistics", "counts, and mean length of all and of answered "
+        "responses",
+        (PAPER_SCORED,), check_statistics, prepare_paper),
     PaperItem(
-        "song-02", "Output, basic statistics", "mean length of all and of answered responses",
-        (PAPER_SCORED,), check_lengths, prepare_paper),
+        "song-02", "Output, refusal groundedness", "recall, precision and F1 of refusing and of "
+        "answering",
+        SCORED, check_figures(*PAPER_KEYS[7:13]), write_rows()),
     PaperItem(
-        "song-03", "Output, refusal groundedness", "recall, precision and F1 of refusals",
-        SCORED, check_figures("reject_rec", "reject_prec", "reject_f1"), write_rows()),
-    PaperItem(
-        "song-04", "Output, refusal groundedness", "recall, precision and F1 of answering",
-        SCORED, check_figures("answerable_rec", "answerable_prec", "answerable_f1"), write_rows()),
-    PaperItem(
-        "song-05", "Output, refusal groundedness", "macro_avg and macro_f1",
+        "song-03", "Output, refusal groundedness", "macro_avg and macro_f1",
         SCORED, check_figures("macro_avg", "macro_f1"), write_rows()),
     PaperItem(
-        "song-06", "Metrics, correctness by NLI", "claims that the response entails, of all "
-        "responses and of answered ones; NLI is the mode without an option",
-        SCORED, check_figures("regular_claims_nli", "answered_claims_nli"), write_rows()),
+        "song-04", "Metrics, correctness by NLI", "claims that the response entails, of all "
+        "responses, of answered ones, and by parametric knowledge; the mode without an option",
+        SCORED, check_figures(*PAPER_KEYS[15:17], "parametric_answered_claims_nli"), write_rows()),
     PaperItem(
-        "song-07", "Output, response correctness", "calibrated correctness over answered, over "
+        "song-05", "Output, response correctness", "calibrated correctness over answered, over "
         "answerable questions, and F1",
         SCORED, check_figures(*PAPER_KEYS[17:20]), write_rows()),
     PaperItem(
-        "song-08", "Output, response correctness", "use of parametric knowledge",
-        SCORED, check_figures("parametric_answered_claims_nli"), write_rows()),
+        "song-06", "Metrics, quality of citations", "citation recall, precision and F1, over all "
+        "and over answered; [2] is redundant, [3] unsupported",
+        SCORED, check_figures(*PAPER_KEYS[21:27]), write_rows()),
     PaperItem(
-        "song-09", "Metrics, quality of citations", "citation recall, precision and F1 over all",
-        SCORED, check_figures(*PAPER_KEYS[21:24]), write_rows()),
-    PaperItem(
-        "song-10", "Metrics, quality of citations", "the same over answered; [2] is redundant, "
-        "[3] unsupported",
-        SCORED, check_figures(*PAPER_KEYS[24:27]), write_rows()),
-    PaperItem(
-        "song-11", "Output, trust_score", "mean of macro_f1, calibrated F1 and citation F1",
+        "song-07", "Output, trust_score", "mean of macro_f1, calibrated F1 and citation F1",
         SCORED, check_figures("trust_score"), write_rows()),
     PaperItem(
-        "song-12", "Metrics, correctness by exact match", "two, none and all of three short gold "
+        "song-08", "Metrics, correctness by exact match", "two, none and all of three short gold "
         "answers",
         tuple(
             f"trustassay score {name}.jsonl --metric grounding:correctness=em --entailer "
             f"python:scripted:marks --out run-{name}" for name in ("two", "none", "all")),
         check_exact, write_exact),
     PaperItem(
-        "song-13", "Metrics, refusal", "refusals by likeness to one sentence",
+        "song-09", "Metrics, refusal", "refusals by likeness to one sentence",
         ("trustassay score rows.jsonl --metric grounding:refusal=paper --entailer "
          "python:scripted:marks --out run",),
         check_refusals, write_refusals),
     PaperItem(
-        "song-14", "Usage, create_dataset", "a data set from questions and gold answers: passages "
+        "song-10", "Usage, create_dataset", "a data set from questions and gold answers: passages "
         "retrieved, answerability by the entailer",
         ("trustassay papers dataset questions.jsonl --corpus corpus.jsonl --documents 2 "
          "--entailer python:scripted:marks --out data.jsonl",),
         check_dataset, write_corpus),
     PaperItem(
-        "song-15", "Usage, run", "a model answers from numbered documents with citations",
+        "song-11", "Usage, run", "a model answers from numbered documents with citations",
         ("trustassay generate asked.jsonl --style rag-refusal --model python:scripted:answers "
          "--out answers.jsonl",),
         check_generated, write_asked),
     PaperItem(
-        "song-16", "Output, all keys", "the 28 keys by name, with the paper's profile",
+        "song-12", "Output, all keys", "the 28 keys by name, with the paper's profile",
         (f"{PAPER_SCORED} --json",),
         check_paper_keys, prepare_paper),
     PaperItem(
-        "song-17", "Metrics, quality of citations", "where both profiles differ: a citation after "
+        "song-13", "Metrics, quality of citations", "where both profiles differ: a citation after "
         "the full stop",
         tuple(
             f"trustassay score rows.jsonl --metric grounding:profile={name} --entailer "
             f"python:scripted:marks --out {name}" for name in ("default", "paper")),
         check_profiles, prepare_profiles),
     PaperItem(
-        "song-18", "Metrics, the NLI model", "a T5 that writes 1 or 0 as entailer, as "
+        "song-14", "Metrics, the NLI model", "a T5 that writes 1 or 0 as entailer, as "
         "t5_xxl_true_nli_mixture does",
         ("trustassay score rows.jsonl --metric faithfulness --entailer hf:t5 --out run",),
         check_t5, save_t5, slow=True),
     PaperItem(
-        "song-19", "Usage and output", "the page's example in one command, with no key",
+        "song-15", "Usage and output", "the page's example in one command, with no key",
         (REPRODUCED,), check_reproduced),
 )  # fmt: skip

@@ -87,7 +87,7 @@ def write_table_3(bench: Bench, extra: tuple[tuple[str, str], ...] = ()) -> None
     """An answer for each row of Table 3, and some more."""
     rows, knows = [], {}
     for number, (bc, fc) in enumerate((*PAIRS, *extra)):
-        question, answer = f"What is number {number}?", f"It is k1 of kind {number}."
+        question, answer = f"What is number {number}?", f"It is k1 of sort {number}."
         rows.append(
             {
                 "id": f"{bc}-{fc}-{number}",
@@ -95,6 +95,7 @@ def write_table_3(bench: Bench, extra: tuple[tuple[str, str], ...] = ()) -> None
                 "response": answer,
                 "documents": [f"Here stands {VERDICTS[fc]} of it."],
                 "wrong_answers": [f"It is k2 of sort{n:02d} {number}." for n in range(30)],
+                "label": int(fc == "support"),
             }
         )
         times = {} if bc == "consistent" else {"times": 0}
@@ -187,7 +188,9 @@ def check_statement(bench: Bench) -> Iterator[ValuePair]:
     place = bench.on_page("run/report.html", query)
     yield ValuePair("words", expected, sorted(re.findall(r"\w+", query.lower())), place)
     text = " ".join(bench.printed[-1].split())
-    yield ValuePair("the option is documented", True, bool(re.search(r"statement.{0,90}paper", text)))
+    yield ValuePair(
+        "the option is documented", True, bool(re.search(r"statement.{0,90}paper", text))
+    )
 
 
 RELATIONS = {"support": 1.0, "neutral": 0.5, "contradict": 0.0}
@@ -269,7 +272,7 @@ def check_entities(bench: Bench) -> Iterator[ValuePair]:
 
 VECTORS = {
     "Florence": (1.0, 0.0, 0.0),
-    "Siena": (0.96, 0.28, 0.0),
+    "Siena": (0.88, 0.475, 0.0),
     "Pisa": (0.8, 0.6, 0.0),
     "Lucca": (0.6, 0.8, 0.0),
     "Prato": (0.28, 0.96, 0.0),
@@ -334,7 +337,11 @@ def write_lakers(bench: Bench) -> None:
         "rows.jsonl",
         [
             {"id": "who", "question": "Who won a ring with the Lakers?", "response": LAKERS},
-            {"id": "when", "question": "When did Kobe Bryant win with the Lakers?", "response": LAKERS},
+            {
+                "id": "when",
+                "question": "When did Kobe Bryant win with the Lakers?",
+                "response": LAKERS,
+            },
         ],
     )
 
@@ -366,7 +373,9 @@ def write_prompted(bench: Bench) -> None:
 def check_prompted(bench: Bench) -> Iterator[ValuePair]:
     """Tables 4 and 5: five worked examples; with options, each letter is right once."""
     [request] = bench.asked("answers")
-    yield ValuePair("examples of closed-book answers", 5, request["text"].count("Question:") - 1, "file")
+    yield ValuePair(
+        "examples of closed-book answers", 5, request["text"].count("Question:") - 1, "file"
+    )
     yield ValuePair("a full sentence is asked for", True, "sentence" in request["text"], "file")
     yield ValuePair("longest answer", 1042, request["max_tokens"], "file")
     [row] = bench.read("answers.jsonl")
@@ -579,7 +588,12 @@ def write_meteor(bench: Bench) -> None:
     save_wordnet(bench)
     rows = bench.read("rows.jsonl")
     rows.append(
-        {"id": "synonym", "question": "What?", "answers": [["the dog sat"]], "response": "the hound sat"}
+        {
+            "id": "synonym",
+            "question": "What?",
+            "answers": [["the dog sat"]],
+            "response": "the hound sat",
+        }
     )
     bench.rows("rows.jsonl", rows)
 
@@ -687,7 +701,9 @@ def check_generators(bench: Bench) -> Iterator[ValuePair]:
     for name, (prompt, text) in cases.items():
         expected = mean_logprob(bart, prompt, text)
         place = bench.on_page("bart-run/report.html", f"{expected:.2f}".replace("-", "−"))
-        place = "page" if place == "page" else bench.on_page("bart-run/report.html", f"{expected:.2f}")
+        place = (
+            "page" if place == "page" else bench.on_page("bart-run/report.html", f"{expected:.2f}")
+        )
         yield ValuePair(name, expected, parts[name], place, 1e-4)
     parts = bench.assessments("t5-run")["near"]["parts"]
     prompts = {
@@ -711,7 +727,9 @@ def save_prompted_generators(bench: Bench) -> None:
 
 def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
     for table in (1, 2, 3):
-        yield ValuePair(f"Table {table}", True, bool(re.search(rf"Table {table}\b", bench.terminal)))
+        yield ValuePair(
+            f"Table {table}", True, bool(re.search(rf"Table {table}\b", bench.terminal))
+        )
     names = ("Exact", "BLEU-1", "BLEU-4", "ROUGE-L", "Trust_BC", "Trust_FC", "Trust_OV")
     missing = [name for name in names if name.lower() not in bench.terminal.lower()]
     yield ValuePair("rows of Table 1 that are missing", [], missing)
@@ -739,7 +757,7 @@ ITEMS = (
         (TRUST,), check_table_3, write_table_3),
     PaperItem(
         "zheng-04", "Section 2.2, Table 1", "Trust_BC and Trust_FC beside Trust_OV",
-        (TRUST, "trustassay study run --label number"), check_parts, write_parts),
+        (TRUST, "trustassay study run --label label"), check_parts, write_parts),
     PaperItem(
         "zheng-05", "Appendix A.5.2", "ten passages by BM25 from a table as wikipedia-dpr",
         ("trustassay score rows.jsonl --metric factcheck --retriever bm25:wiki.tsv --entailer "

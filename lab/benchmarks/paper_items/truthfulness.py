@@ -70,7 +70,12 @@ def write_levels(bench: Bench) -> None:
     bench.rows(
         "rows.jsonl",
         [
-            {"id": name, "question": "What is it?", "response": f"Text {name}.", "answers": [["it"]]}
+            {
+                "id": name,
+                "question": "What is it?",
+                "response": f"Text {name}.",
+                "answers": [["it"]],
+            }
             for name in shapes
         ],
     )
@@ -200,7 +205,9 @@ def check_template(bench: Bench) -> Iterator[ValuePair]:
     yield ValuePair("mean", expected, bench.row("mean", 0)[0], "terminal", 6e-4)
     [is_mine] = {"and the digit, in the next line" in one["text"] for one in bench.asked("writer")}
     yield ValuePair("the judge reads my prompt", True, is_mine, "file")
-    names = {name for name in ("rubric", "texts", "fence", "choices") if name in SHIPPED.read_text()}
+    names = {
+        name for name in ("rubric", "texts", "fence", "choices") if name in SHIPPED.read_text()
+    }
     text = bench.printed[1] + bench.messages[1]
     # The line of the option, and the two after it, should name the variables.
     lines = text.splitlines()
