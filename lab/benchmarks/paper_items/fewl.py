@@ -19,7 +19,7 @@ from lab.benchmarks.paper_items.fewl_by_hand import (
     make_world,
     softmax,
 )
-from lab.benchmarks.paper_items.running import Bench, PaperItem, ValuePair
+from lab.benchmarks.paper_items.running import Bench, PaperItem, Place, ValuePair
 
 SAME = "--backend similarity=python:scripted:alike --embedder python:scripted:letters"
 NEAR = "--max-similarity 1 --neighbours 3"
@@ -99,7 +99,7 @@ def check_weights(bench: Bench) -> Iterator[ValuePair]:
             evidence = rows[f"q{number}"]["evidence"]
             values = [one["weight"] for one in evidence if "weight" in one]
             places = [f"{weight:.3f}" in text for weight in expected]
-            place = "page" if run == "run" or all(places) else "hidden"
+            place: Place = "page" if run == "run" or all(places) else "hidden"
             yield ValuePair(f"weights of q{number}, {run}", expected, values, place, 1e-6)
 
 
@@ -297,8 +297,9 @@ def check_five(bench: Bench) -> Iterator[ValuePair]:
 
 
 def five_command(options: str, run: str, reference: str = "answers") -> str:
+    settings = f"neighbours=3,max_similarity=1,answers=5{options}"
     return (
-        f"trustassay score rows.jsonl --metric fewl:neighbours=3,max_similarity=1,answers=5{options} "
+        f"trustassay score rows.jsonl --metric fewl:{settings} "
         f"{SAME} --reference asked=python:scripted:{reference} --out {run}"
     )
 
@@ -375,7 +376,7 @@ def check_ranked(bench: Bench) -> Iterator[ValuePair]:
 
 
 def check_pairs_of_models(bench: Bench) -> Iterator[ValuePair]:
-    """Table 5: shares of pairs that the score orders as the TQA metric, with and without penalty."""
+    """Table 5: shares of pairs that the score orders as the TQA metric, by two rules."""
     rows, world = rows_of(bench), make_world(TWO)
     measure = Measure(world)
     for name in ("single, no penalty, tv", "single, nearest, tv"):
@@ -466,16 +467,14 @@ def write_icl(bench: Bench) -> None:
     rows = []
     for number in range(12):
         right, wrong = WORDS[number], WORDS[(number + 1) % 12]
-        for text in (right, wrong):
-            rows.append(
-                {
-                    "id": f"{number}-{text}",
-                    "question": f"what grows in place {number}",
-                    "response": text,
-                    "label": int(text == right),
-                    "references": {"liar": wrong, "one": right, "two": right},
-                }
-            )
+        common = {
+            "question": f"what grows in place {number}",
+            "references": {"liar": wrong, "one": right, "two": right},
+        }
+        rows += [
+            common | {"id": f"{number}-{text}", "response": text, "label": int(text == right)}
+            for text in (right, wrong)
+        ]
     bench.rows("rows.jsonl", rows)
     bench.write("learner.py", LEARNER)
 
@@ -529,7 +528,8 @@ def check_chosen(bench: Bench) -> Iterator[ValuePair]:
         len(train), len(bench.read("chosen/test_questions.jsonl"))], "file")  # fmt: skip
     best = {}
     for number, thing in enumerate(world):
-        best[thing.question] = max(thing.answers, key=lambda text: measure.score(number, text))  # noqa: B023
+        scores = {text: measure.score(number, text) for text in thing.answers}
+        best[thing.question] = max(scores, key=scores.__getitem__)
     chosen = {row["messages"][-2]["content"]: row["messages"][-1]["content"] for row in train}
     right = sum(
         text == next((b for q, b in best.items() if q in prompt), "")
@@ -683,8 +683,8 @@ ITEMS = (
          "--reference third=python:scripted:third",),
         check_asked_expertise, write_asked_expertise),
     PaperItem(
-        "wei-04", "Section 2.2, Table 8", "laziness penalty by the nearest, and by random questions "
-        "that are not alike",
+        "wei-04", "Section 2.2, Table 8", "laziness penalty by the nearest, and by random "
+        "questions that are not alike",
         (metric_command(""), metric_command(",penalty=random", "random").replace(
             "max_similarity=1", "max_similarity=0.86")),
         check_penalty, write_answers),
@@ -753,11 +753,12 @@ ITEMS = (
          "python:scripted:letters --all --by score --out prompts.jsonl"),
         check_icl, write_icl),
     PaperItem(
-        "wei-18", "Section 5.2, Table 7, appendix C.10", "training data by the score, and a judge's "
-        "win rate in both orders",
+        "wei-18", "Section 5.2, Table 7, appendix C.10", "training data by the score, and a "
+        "judge's win rate in both orders",
         ("trustassay papers select sft rows.jsonl --metric fewl:neighbours=3,max_similarity=1 "
          f"{SAME} --out chosen",
-         "trustassay compare tuned.jsonl pretrained.jsonl --judge python:learner:judge --run pairs"),
+         "trustassay compare tuned.jsonl pretrained.jsonl --judge python:learner:judge "
+         "--run pairs"),
         check_chosen, write_choices),
     PaperItem(
         "wei-19", "Section 5.2", "a local model tuned on chosen answers",

@@ -11,7 +11,8 @@ import numpy as np
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 WORDS = tuple(
-    "amber birch cedar dune ember fjord grove harbour inlet juniper kelp larch meadow nettle".split()
+    "amber birch cedar dune ember fjord grove "
+    "harbour inlet juniper kelp larch meadow nettle".split()
 )
 THINGS = tuple(
     f"{colour} {kind}"

@@ -493,7 +493,7 @@ def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
         pattern = rf"Tables? [\d, to]*\b{table}\b|Table {table}\b"
         is_there = bool(re.search(pattern, bench.terminal)) or spans_table(bench.terminal, table)
         yield ValuePair(f"Table {table}", True, is_there)
-    yield ValuePair("map by gamma", True, bool(re.search(r"gamma map", bench.terminal, re.I)))
+    yield ValuePair("map by gamma", True, bool(re.search(r"(?i)gamma map", bench.terminal)))
     numbers = re.findall(r"\d\.\d{3}\(\d+\)|0\.\d{2,3}", bench.terminal)
     yield ValuePair("figures with digits", True, len(numbers) >= 20)
 
@@ -554,8 +554,8 @@ ITEMS = (
         (f"trustassay score rows.jsonl --metric harmonicity {PLANE} --out run",),
         check_recorded, write_recorded),
     PaperItem(
-        "kersting-02", "Sections 1, 3 and 4", "the bare question at temperature 0, ten prompts with "
-        "one to three control characters at the end, and gamma of the replies",
+        "kersting-02", "Sections 1, 3 and 4", "the bare question at temperature 0, ten prompts "
+        "with one to three control characters at the end, and gamma of the replies",
         (harmonic("", "run"),), check_ball, write_questions),
     PaperItem(
         "kersting-03", "Section 6, N", "balls of 1 and of 100",

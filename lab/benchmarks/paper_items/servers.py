@@ -45,6 +45,8 @@ def serve_embeddings(prepare: Prepare) -> Prepare:
     """Return ``prepare`` with an endpoint of embeddings, whose vectors are those of @N degrees."""
 
     def embed(path: str, body: bytes) -> Any:
+        if not path.endswith("/embeddings"):
+            return None
         request = json.loads(body)
         texts = request["input"] if isinstance(request["input"], list) else [request["input"]]
         rows = []

@@ -130,7 +130,7 @@ def check_parts(bench: Bench) -> Iterator[ValuePair]:
     for name, values in (("trust_bc", bc), ("trust_fc", fc)):
         yield bench.figure(name, float(np.mean(values)), "run", "trustscore", 1e-6)
         parts = [row["parts"].get(name) for row in bench.assessments("run").values()]
-        place = "terminal" if f"trustscore.{name}" in bench.terminal else "hidden"
+        place = bench.where(f"trustscore.{name}")
         yield ValuePair(f"{name} of each answer", values, parts, place)
 
 
@@ -151,7 +151,7 @@ def write_evidence(bench: Bench) -> None:
 
 
 def check_evidence(bench: Bench) -> Iterator[ValuePair]:
-    """Ten passages come, those with the rarest words of the answer; BM25 as published ranks them."""
+    """Ten passages come, ranked as by BM25 with its published formula."""
     row = bench.assessments("run")["a"]
     ids = [one["id"] for one in row["evidence"] if one.get("kind") == "passage"]
     yield ValuePair("passages", 10, len(ids), "page")
@@ -165,7 +165,7 @@ def check_evidence(bench: Bench) -> Iterator[ValuePair]:
 
 def rank_by_bm25(query: list[str], texts: dict[str, list[str]]) -> list[str]:
     """Rank texts by BM25 (Robertson) with k1 = 1.2 and b = 0.75, best first."""
-    mean_length = np.mean([len(words) for words in texts.values()])
+    mean_length = float(np.mean([len(words) for words in texts.values()]))
     scores = {}
     for name, words in texts.items():
         counts = Counter(words)
@@ -670,7 +670,7 @@ def save_generators(bench: Bench) -> None:
 
 
 def mean_logprob(folder: Any, prompt: str, text: str) -> float:
-    """Return the mean log-probability of a text's tokens by an encoder-decoder that read a prompt."""
+    """Return the mean log-probability of a text's tokens after a prompt, by encoder-decoders."""
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -789,8 +789,8 @@ ITEMS = (
         ("trustassay papers distractors rows.jsonl --source word2vec:vectors.txt --most 4 --json",),
         check_vectors, write_vectors),
     PaperItem(
-        "zheng-10", "Section 2.1, priorities", "words of the answer alone; numbers and nouns before "
-        "verbs; one part at a time",
+        "zheng-10", "Section 2.1, priorities", "words of the answer alone; numbers and nouns "
+        "before verbs; one part at a time",
         ("trustassay papers distractors rows.jsonl --most 12 --json",),
         check_levels, write_levels),
     PaperItem(
@@ -799,8 +799,8 @@ ITEMS = (
         ("trustassay papers distractors rows.jsonl --most 20 --algorithm paper --json",),
         check_lakers, write_lakers),
     PaperItem(
-        "zheng-12", "Tables 4 and 5, appendix A.5.4", "five examples in both prompts, greedy, 1,042 "
-        "tokens",
+        "zheng-12", "Tables 4 and 5, appendix A.5.4", "five examples in both prompts, greedy, "
+        "1,042 tokens",
         ("trustassay generate questions.jsonl --style closed-book --max-tokens 1042 --model "
          "python:scripted:answers --out answers.jsonl",
          "trustassay score rows.jsonl --metric "

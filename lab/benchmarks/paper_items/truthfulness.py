@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.benchmarks.paper_items.running import ROOT, Bench, PaperItem, ValuePair
+from lab.benchmarks.paper_items.running import ROOT, Bench, PaperItem, Place, ValuePair
 
 JUDGE = "--judge python:scripted_judge:rate"
 EXAMPLES = tuple(
@@ -111,7 +111,7 @@ def check_each_spread(bench: Bench) -> Iterator[ValuePair]:
         votes = votes_of(row, "truthfulness")
         levels = sorted(set(votes))
         drawn = " ".join(f"{votes.count(level)} × {level}" for level in levels)
-        place = "page" if f"{row['id']}: {drawn}" in text else "hidden"
+        place: Place = "page" if f"{row['id']}: {drawn}" in text else "hidden"
         spread = float(np.std(votes, ddof=1))
         yield ValuePair(row["id"], spread, rows[row["id"]]["parts"]["sd"], place, 1e-6)
 
@@ -231,7 +231,7 @@ def check_chart(bench: Bench) -> Iterator[ValuePair]:
 
 
 def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
-    rows = [row for row in bench.read_example("eras.jsonl")]
+    rows = bench.read_example("eras.jsonl")
     yield ValuePair("answers", True, bool(re.search(r"\b21\b", bench.terminal)))
     yield ValuePair("runs", True, bool(re.search(r"\b30\b", bench.terminal)))
     for name in ("matched", "higher", "lower"):
@@ -259,7 +259,8 @@ ITEMS = (
         tuple(score_command(rubric, run=f"run-{rubric}") for rubric in RUBRICS),
         check_spread, copy_examples),
     PaperItem(
-        "willowtree-05", "Consistency across runs, graphs", "votes and their spread for each answer",
+        "willowtree-05", "Consistency across runs, graphs", "votes and their spread for each "
+        "answer",
         SCORED, check_each_spread, copy_examples),
     PaperItem(
         "willowtree-06", "Consistency across runs", "majority voting over 30 runs",
