@@ -652,7 +652,7 @@ def check_spreads(bench: Bench) -> Iterator[ValuePair]:
 
 def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
     for table in range(1, 13):
-        is_there = bool(re.search(rf"Tables? [\d, to]*\b{table}\b", bench.terminal))
+        is_there = bool(re.search(rf"Tables? (\d|,| |to|and)*\b{table}\b", bench.terminal))
         spans = re.findall(r"Tables? (\d+) to (\d+)", bench.terminal)
         is_there |= any(int(first) <= table <= int(last) for first, last in spans)
         yield ValuePair(f"Table {table}", True, is_there)
