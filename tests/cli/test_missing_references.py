@@ -16,8 +16,11 @@ def a(prompt):
 def b(prompt):
     raise CallError("b is closed", "refused")
 """
-COMMAND = ("score", "asked.jsonl", "--backend", "reference=a=python:answerers:a", "--backend")
-COMMAND = (*COMMAND, "reference=b=python:answerers:b", "--metric", "fewl:weights=uniform")
+COMMAND = (
+    *("score", "asked.jsonl", "--metric", "fewl:weights=uniform"),
+    *("--backend", "reference=a=python:answerers:a"),
+    *("--backend", "reference=b=python:answerers:b"),
+)
 
 
 @pytest.fixture(autouse=True)

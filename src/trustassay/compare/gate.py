@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -539,6 +539,9 @@ class ComparedRuns:
     paired: PairedRuns
     earlier: EarlierRun
     """How the earlier run is compared."""
+    incomplete: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By metric, the percentages of questions in both runs that were scored without someone who did
+    not answer."""
 
     @classmethod
     def read(cls, path: Path, run: Mapping[str, Any], earlier: EarlierRun) -> "ComparedRuns":
@@ -570,7 +573,12 @@ class ComparedRuns:
                 f"{earlier.path} and {path} have no question in common; expected runs of the same "
                 "questions, whose texts may differ in case and white space alone"
             )
-        return cls(path, (before, run), paired, earlier)
+        summaries = [RunFolder(folder).read_summary() or {} for folder in (earlier.path, path)]
+        incomplete = {}
+        for name in names:
+            shares = [_share_incomplete(summary["metrics"][name]) for summary in summaries]
+            incomplete[name] = shares[0], shares[1]
+        return cls(path, (before, run), paired, earlier, incomplete)
 
     def collect_changes(self, seed: int) -> ChangesSinceRun:
         """Collect the changes for people to read."""
@@ -733,11 +741,7 @@ class ComparedRuns:
 
         No check if there are none in either run.
         """
-        summaries = [
-            (RunFolder(path).read_summary() or {})["metrics"][name]
-            for path in (self.earlier.path, self.path)
-        ]
-        before, now = map(_share_incomplete, summaries)
+        before, now = self.incomplete.get(name, (0.0, 0.0))
         if not before and not now:
             return []
         check = GateCheck(
@@ -750,7 +754,7 @@ class ComparedRuns:
             why="scored without some reference that did not answer: a count, compared as it is",
             unit="%",
             before_after=(before, now),
-            n=summaries[1]["n"],
+            n=self.paired.scores[name][1].outcomes.answers,
         )
         return [check]
 

@@ -36,10 +36,10 @@ def test_a_table_without_printed_figures_is_as_it_was() -> None:
 
 
 def test_missing_figures_and_intervals_are_told_apart_and_joined_by_reason() -> None:
-    few = {"reason": "too few answers"}
+    few = "too few answers"
     rows = [
-        ReproducedRow("a", [ReproducedCell.of_estimate(0.5, **few), ReproducedCell("x")]),
-        ReproducedRow("b", [ReproducedCell.of_estimate(0.6, **few), ReproducedCell("x")]),
+        ReproducedRow("a", [ReproducedCell.of_estimate(0.5, reason=few), ReproducedCell("x")]),
+        ReproducedRow("b", [ReproducedCell.of_estimate(0.6, reason=few), ReproducedCell("x")]),
         ReproducedRow("c", [ReproducedCell("–", {"value": None, "reason": "all are 0"})] * 2),
     ]
     assert list_missing_intervals(["one", "two"], rows) == [

@@ -59,7 +59,9 @@ def build_answers(system: str, n: int = 24, shift: int = 0) -> list[dict[str, An
 
 def choose_own_answer(prompt: str) -> str:
     """Choose the option that is no made-up town, so the model's answer."""
-    options = re.findall(r"^([A-E])\) (.*)$", prompt.rsplit("Question", 1)[-1], re.MULTILINE)
+    options: list[tuple[str, str]] = re.findall(
+        r"^([A-E])\) (.*)$", prompt.rsplit("Question", 1)[-1], re.MULTILINE
+    )
     return next(letter for letter, text in options if "Town" not in text)
 
 
