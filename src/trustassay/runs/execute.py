@@ -435,7 +435,8 @@ class _CheckedRun:
             )
             writer.append(line)
             # The first verdict appears while the rest is scored: a wrong setting is noticed early.
-            if result.score is not None and progress.is_first_call():
+            is_shown = self.options.first_verdict and result.score is not None
+            if is_shown and progress.is_first_call():
                 tell(describe_first_verdict(metric, sample, result, total))
             progress.step()
 

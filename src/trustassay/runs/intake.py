@@ -85,6 +85,7 @@ class RunOptions(InputOptions):
         once if that is more.
     calibrator: one that will be applied to the run; other settings than its own are refused before
         any model is asked.
+    first_verdict: show the first verdict beside the progress; not for one of many runs.
     """
 
     seed: int = 0
@@ -93,6 +94,7 @@ class RunOptions(InputOptions):
     samples_at_once: int | None = None
     report: bool = True
     progress: bool | None = None
+    first_verdict: bool = True
     calls_from: Path | None = None
     pool: str | os.PathLike[str] | None = None
     command: str | None = None

@@ -279,7 +279,9 @@ class ExperimentOptions:
 
         # Missing keys are options that the user did not set.
         skip = self.records.get("skip_bad", False)
-        return build_run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending)
+        return build_run_options(
+            seed=self.seed, skip_bad=skip, progress=True, first_verdict=False, **self.spending
+        )
 
     def select_records(self) -> RecordSelection:
         """Return the part of the input that is read."""

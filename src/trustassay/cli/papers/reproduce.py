@@ -128,7 +128,9 @@ def reproduce(  # noqa: PLR0913 - one argument an option
         backends=backends,
         repeats=repeats,
         seed=seed,
-        options=build_run_options(seed=seed, skip_bad=skip, progress=True, **spending),
+        options=build_run_options(
+            seed=seed, skip_bad=skip, progress=True, first_verdict=False, **spending
+        ),
         selection=selection,
     )
     result = compute(setup)

@@ -218,7 +218,7 @@ def _build_row(name: str, table: Mapping[str, Sequence[float]]) -> ExperimentRow
     # Questions may have different numbers of pairs.
     pairs = float(np.mean(table["pairs"]))
     cells = [
-        _spread_cell(table["told_apart"], f" of {pairs:g}"),
+        _spread_cell(table["told_apart"], f" of {round(pairs, 1):g}"),
         _spread_cell(table["agrees_with_wrong"]),
         _spread_cell(table["agrees_with_corrected"]),
         _spread_cell(table["expertise"]),
