@@ -246,7 +246,7 @@ def test_one_question_of_a_run_is_one_unit_unless_each_answer_is(cli: Cli, tmp_p
     (tmp_path / "r.csv").write_text("item,ann,bob\n" + "".join(rows))
     metric = ("--metric", "judge:by=entailer", "--entailer", "lexical")
     by_question = cli("score", "in.jsonl", *metric, "--out", "one")
-    advice = "; --unit answer takes each answer as a unit"
+    advice = "; score with --unit answer to take each answer as a unit"
     assert "no interval: too few independent units (of equal size): 1; at least" in by_question.err
     assert advice in by_question.err
     cli("score", "in.jsonl", *metric, "--unit", "answer", "--out", "two")
@@ -270,6 +270,6 @@ def test_a_judge_is_counted_above_at_and_below_people(cli: Cli, tmp_path: Path) 
     (tmp_path / "r.csv").write_text("item,ann,judge\n" + "".join(f"q{i},3,{i}\n" for i in range(5)))
     result = cli("agree", "r.csv", "--machine", "judge", "--json")
     lines = [line.split() for line in result.err.splitlines()]
-    heading = lines.index("judge, by ratings of people higher equal lower".split())
+    heading = lines.index("judge beside people judge higher equal judge lower".split())
     assert lines[heading + 1] == ["judge", "1", "1", "3"]
     assert json.loads(result.out)["deviations"] == {"judge": {"higher": 1, "equal": 1, "lower": 3}}

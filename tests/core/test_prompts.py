@@ -87,6 +87,15 @@ def test_a_file_with_an_unknown_variable_is_refused_where_no_sample_reaches_it(
     assert Prompt.read(path, "question").fill() == "1021"
 
 
+def test_a_misspelt_field_of_the_sample_is_refused_with_those_that_exist(tmp_path: Path) -> None:
+    path = tmp_path / "own.jinja"
+    path.write_text("{{ sample.question }}\n{{ sample.quesiton }}")
+    with pytest.raises(PromptError, match=r":2: sample has no field 'quesiton'; .*question, "):
+        Prompt.read(path, "rubric sample")
+    path.write_text("{{ sample.answered }}{{ rubric.quesiton }}")
+    assert Prompt.read(path, "rubric sample")
+
+
 @pytest.mark.parametrize(("package", "name", "variables"), list(_all_declared()))
 def test_the_prompts_that_ship_use_the_variables_that_are_declared_for_files(
     package: str, name: str, variables: str

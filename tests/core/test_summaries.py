@@ -93,7 +93,7 @@ def test_the_least_number_counts_units() -> None:
     statistics: dict[str, Statistic] = {"mean": Mean(), "good": Share("good"), "p90": Quantile(0.9)}
     found = compute_summary(statistics, questions(12, 10))
     reason = "too few independent units (of equal size): 12; at least 40 are needed"
-    reason += "; --unit answer takes each answer as a unit"
+    reason += "; score with --unit answer to take each answer as a unit"
     assert found.intervals == {}
     assert found.without_interval["mean"] == reason
     of_quantile = compute_summary(statistics, questions(60, 2)).without_interval["p90"]

@@ -278,7 +278,10 @@ def test_conversations_are_the_units_of_a_run(tmp_path: Path) -> None:
     result = run_command("score", path, *given, "--out", out, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     message = " ".join(result.stderr.split())
-    assert ": 3; at least 20 are needed; --unit answer takes each answer as a unit" in message
+    assert (
+        ": 3; at least 20 are needed; score with --unit answer to take each answer as a unit"
+        in message
+    )
     assert json.loads((out / "run.json").read_text())["unit"] == "conversation"
 
 

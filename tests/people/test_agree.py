@@ -167,7 +167,7 @@ def test_answers_to_one_question_are_one_unit() -> None:
     for one in together.values():
         assert one.without in (
             f"too few independent units (of equal size): 10; at least {needed} are needed; "
-            "--unit answer takes each answer as a unit"
+            "score with --unit answer to take each answer as a unit"
             for needed in (20, 40)
         )
 
@@ -182,7 +182,7 @@ def test_answers_of_several_models_to_an_item_are_one_unit() -> None:
     ]
     without = measure_agreement(Ratings(ratings)).overall["alpha_ordinal"].without
     assert without.startswith("too few independent units (of equal size): 15; at least 20 are")
-    assert without.endswith("; --unit answer takes each answer as a unit")
+    assert without.endswith("; score with --unit answer to take each answer as a unit")
     alone = measure_agreement(Ratings(ratings), each_answer=True).overall["alpha_ordinal"]
     assert alone.interval is not None
 

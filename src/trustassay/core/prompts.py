@@ -1,5 +1,6 @@
 """Prompts: files with a name and a version, which is part of every stored call."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any
 
 import jinja2
 
+from trustassay.core.sample import Sample
 from trustassay.errors import UsageError
 
 # Matches a first line `{# version 2 #}`, also with Jinja's white-space signs: `{#- version 2 -#}`.
@@ -110,6 +112,15 @@ def _check_variables(path: Path, text: str, variables: Sequence[str]) -> None:
             known = ", ".join(variables)
             raise PromptError(
                 f"{path}:{name.lineno}: {name.name!r} is undefined; the variables are {known}"
+            )
+    fields = [field.name for field in dataclasses.fields(Sample)]
+    for access in tree.find_all(nodes.Getattr):
+        of_sample = isinstance(access.node, nodes.Name) and access.node.name == "sample"
+        # Properties of a sample are no fields, and can be used as well.
+        if of_sample and not hasattr(Sample, access.attr) and access.attr not in fields:
+            raise PromptError(
+                f"{path}:{access.lineno}: sample has no field {access.attr!r}; it has "
+                f"{', '.join(fields)}"
             )
 
 

@@ -559,7 +559,7 @@ def _build_deviation_table(deviations: Mapping[str, JudgeDeviations]) -> documen
         document.DocumentRow(judge, [str(counts.higher), str(counts.equal), str(counts.lower)])
         for judge, counts in deviations.items()
     ]
-    return document.Table("judge, by ratings of people", ("higher", "equal", "lower"), rows)
+    return document.Table("judge beside people", ("judge higher", "equal", "judge lower"), rows)
 
 
 def _build_table(

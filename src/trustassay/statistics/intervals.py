@@ -78,7 +78,7 @@ def reason_too_few_units(
     if units == samples:
         return reason_too_few(what, samples, needed)
     reason = reason_too_few("independent units (of equal size)", math.floor(worth + 1e-9), needed)
-    return reason and f"{reason}; --unit answer takes each answer as a unit"
+    return reason and f"{reason}; score with --unit answer to take each answer as a unit"
 
 
 class RowSums:
