@@ -175,13 +175,23 @@ def collect_answers(
     records.refuse(faults)
     # After all answers are known: the best may come behind other right ones.
     answers = _list_labelled_answers(_mark_one_best(answers), questions_with_kinds)
-    with_right = {answer.question for answer in answers if answer.right}
-    if not with_right & {answer.question for answer in answers if not answer.right}:
-        raise InputError(
-            "no question has a right and a wrong answer; expected answers with a label, or "
-            "questions with `answers` and `incorrect_answers`"
-        )
+    _check_both_sides(answers)
     return answers
+
+
+def _check_both_sides(answers: Sequence[LabelledAnswer]) -> None:
+    """Raise InputError if no question has both a right and a wrong answer."""
+    with_right = {answer.question for answer in answers if answer.right}
+    with_wrong = {answer.question for answer in answers if not answer.right}
+    if with_right & with_wrong:
+        return
+    counts = f"{len(with_right):,} have right answers alone, {len(with_wrong):,} wrong ones alone"
+    raise InputError(
+        f"no question has a right and a wrong answer: {counts}. Expected several answers to a "
+        "question, each in a record with a `label`, or questions without a response, with "
+        "`answers` and `incorrect_answers`. A record with a response is one answer, whatever it "
+        "lists"
+    )
 
 
 def _list_labelled_answers(
@@ -189,7 +199,7 @@ def _list_labelled_answers(
 ) -> list[LabelledAnswer]:
     """Return answers whose samples list the labelled answers of their question.
 
-    Wei et al. 2024, before Table 2: the ideal weights read the non-hallucinated and the hallucinated
+    Wei et al. 2024, before Table 2: the ideal weights read the non-hallucinated and hallucinated
     answers. The paper tells these from half hallucinated ones, which therefore are neither. Where
     records name the kinds of their answers, what they list is something else (in CHALE a short
     answer that is none of the three); other samples keep their own lists.
