@@ -111,7 +111,10 @@ def plain(text: str) -> str:
 def inside(folder: Path) -> Iterator[None]:
     """Work in a folder whose modules can be imported, and forget these modules afterwards."""
     for name, module in list(sys.modules.items()):  # of the same name, in another test's folder
-        if str(getattr(module, "__file__", None)).startswith(f"{folder.parent}{os.sep}"):
+        file = str(getattr(module, "__file__", None))
+        # The project itself may lie beside the folder, as a worktree among temporary files does.
+        is_of_project = file.startswith(f"{ROOT}{os.sep}")
+        if file.startswith(f"{folder.parent}{os.sep}") and not is_of_project:
             del sys.modules[name]
     before, columns = set(sys.modules), os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = COLUMNS

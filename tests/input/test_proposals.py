@@ -7,6 +7,7 @@ import pytest
 from trustassay.core.sample import Problem
 from trustassay.input import InputFault, LocatedSample, read_samples
 from trustassay.input.proposals import shorten
+from trustassay.input.recognising import ABSENT, list_names, reach
 from trustassay.input.records import UnknownFields
 
 ASK = "How many doors does the hall have?"
@@ -25,6 +26,20 @@ def unknown_fields_of(record: dict[str, Any], *missing: str) -> UnknownFields:
         result = found.find_unknown_fields(problems)
     assert result is not None
     return result
+
+
+def test_names_with_dots_inside_an_object_are_shown_with_their_values() -> None:
+    """As names of models among references; their value was shown as a Python object."""
+    references = {"gpt-4.1": "15", "a.b": {"c.d": "16"}}
+    record = {"question": ASK, "references": references}
+    assert list_names(record) == ("question", "references.gpt-4.1", "references.a.b")
+    values = [reach(record, name) for name in list_names(record)]
+    assert values == [ASK, "15", {"c.d": "16"}]
+    assert reach(record, "references.gpt-4.2") is reach(record, "references.gpt-4.1.x") is ABSENT
+    record = {"question": ASK, "outputs": {"gpt-4.1": {"v1.0": REPLY}}}
+    [found] = read_samples([record], fields={"response": "outputs.gpt-4.1.v1.0"})
+    assert isinstance(found, LocatedSample)
+    assert found.sample.response == REPLY
 
 
 NO_RESPONSES = (

@@ -232,7 +232,9 @@ def test_what_cannot_be_done_is_said_before_anything_is_asked(
     mixed = [*plain, {"question": "q", "response": "r"}]
     assert "label: is missing" in refused("fewl-pairs", mixed, *TRUE)
     right = [{"question": "q", "response": "r", "label": 1}]
-    assert "no question has a right and a wrong answer" in refused("fewl-pairs", right, *TRUE)
+    message = " ".join(refused("fewl-pairs", right, *TRUE).split())
+    assert "right and a wrong answer: 1 have right answers alone, 0 wrong ones alone" in message
+    assert "A record with a response is one answer, whatever it lists" in message
     assert "absent.jsonl" in refused("fewl-pairs", None, *TRUE)
     assert "temperature" in refused("fewl-pairs", plain, *TRUE, "--weight-temperature", "0")
 

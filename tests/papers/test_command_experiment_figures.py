@@ -182,6 +182,22 @@ def test_neighbours_answers_count_as_the_input_lists_them(
     assert page.count("<svg") == 2
 
 
+def test_neighbours_may_be_the_same_question_to_the_embedder(
+    tmp_path: Path, experiment: Experiment
+) -> None:
+    source = neighbouring(tmp_path)
+    (tmp_path / "same.py").write_text(
+        "import numpy as np\n\ndef embedder(texts):\n    return [np.arange(1.0, 27)] * len(texts)\n"
+    )
+    options = [*NEAR[:3], "python:same:embedder", *NEAR[4:]]
+    done = experiment("fewl-neighbours", source, *options, "--json", "--out", "out")
+    assert done.exit_code == 0, done.stderr
+    assert rows_of(done.stdout)["all"]["cosine of the questions"]["mean"] == 1
+    far = experiment("fewl-neighbours", source, *options[:4], "--max-similarity", "0.5")
+    assert far.exit_code == 2
+    assert "with an answer; the first: no question is near enough" in " ".join(far.stderr.split())
+
+
 def test_a_judge_says_which_neighbours_answers_are_right(
     tmp_path: Path, experiment: Experiment
 ) -> None:

@@ -20,7 +20,7 @@ from trustassay.errors import RunFolderError
 from trustassay.input.records import InputError
 from trustassay.people.study.command import accept_as_many
 from trustassay.people.study.outputs import build_document, headline, write_figures
-from trustassay.statistics.correlation import auroc
+from trustassay.statistics.correlation import auroc, pearson_p_value
 
 RESAMPLES = 200
 
@@ -427,7 +427,9 @@ def test_parts_are_turned_by_their_own_direction_and_covariates_not_tested(
     assert {(row["kind"], row["figure"]) for row in rows} == {
         ("covariate", "tau-b"), ("covariate", "Spearman"), ("covariate", "Pearson")
     }  # fmt: skip
+    assert rows[-1]["figure"] == "Pearson" and 0 < float(rows[-1]["p"]) <= 1
     build_document(found, tmp_path).write(tmp_path / "page.html")
+    assert "p of Pearson" in (tmp_path / "page.html").read_text()
     assert "Covariates" in (tmp_path / "page.html").read_text()
 
 
@@ -500,6 +502,15 @@ def test_the_table_holds_every_figure_and_no_formula(tmp_path: Path) -> None:
     assert (first["label"], first["score"], first["figure"]) == ("said", "good", "AUROC")
     assert float(first["value"]) == found.labels[0].figures["good"]["auroc"].value
     assert "'=HYPERLINK(1)|<b>" in {row["group"] for row in table}
+    (label,) = found.to_dict()["labels"]
+    figures_of_score = {row["name"]: row["figures"] for row in label["scores"]}
+    for row in table:
+        is_r = row["figure"] == "Pearson" and row["value"] and row["score"] != "chance"
+        assert bool(row["p"]) == bool(is_r)
+        if is_r and not row["by"]:
+            p = figures_of_score[row["score"]]["pearson"]["p"]
+            assert p == pytest.approx(pearson_p_value(float(row["value"]), int(row["n"])))
+            assert float(row["p"]) == pytest.approx(p)
     write_figures(found, tmp_path / "t.md")
     text = (tmp_path / "t.md").read_text()
     assert "=HYPERLINK(1)\\|&lt;b>" in text

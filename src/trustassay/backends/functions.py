@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.chat_text import chat_to_text
+from trustassay.backends.vectors import scale_to_unit
 from trustassay.core.capabilities import (
     BatchLimits,
     ChatModel,
@@ -105,18 +106,7 @@ class FunctionEmbedder(_Function):
             BackendError: the function returned anything other than n vectors of finite numbers, or
                 one of length 0.
         """
-        message = f"{self.name}: expected {len(texts)} vectors of finite numbers"
-        returned = self._function(list(texts))
-        try:
-            result = np.asarray(returned, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise BackendError(f"{message}: {error}") from None
-        if result.ndim != 2 or len(result) != len(texts) or not np.isfinite(result).all():
-            raise BackendError(f"{message}, got an array of shape {result.shape}")
-        lengths = np.linalg.norm(result, axis=1, keepdims=True)
-        if not lengths.all():
-            raise BackendError(f"{message}, none of length 0")
-        return np.asarray(result / lengths, dtype=np.float32)
+        return scale_to_unit(self.name, texts, self._function(list(texts)))
 
 
 class FunctionSimilarity(_Function):

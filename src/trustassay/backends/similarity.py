@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from trustassay.backends.lexical import compute_overlap
 from trustassay.backends.openai import OpenAIEmbedder
 from trustassay.backends.resolve import make_blocking
+from trustassay.backends.vectors import scale_to_unit
 from trustassay.core.capabilities import (
     BatchLimits,
     Embedder,
@@ -83,10 +84,13 @@ class CosineSimilarity:
             return np.zeros(0)
         texts = dict.fromkeys(text for pair in pairs for text in pair)
         vectors = _read_remembered(
-            texts, self._remembered_values, self._embedder.vectors, MAX_REMEMBERED_VECTORS
+            texts, self._remembered_values, self._embed, MAX_REMEMBERED_VECTORS
         )
         firsts, seconds = (np.stack([vectors[pair[side]] for pair in pairs]) for side in (0, 1))
         return _cosines(firsts, seconds)
+
+    def _embed(self, texts: list[str]) -> Vectors:
+        return scale_to_unit(self._embedder.name, texts, self._embedder.vectors(texts))
 
     async def ascores(
         self, pairs: Pairs, embed: Callable[[str], Awaitable[NDArray[np.float32]]]

@@ -28,6 +28,7 @@ from trustassay.backends import (
 from trustassay.backends.chat_text import to_messages
 from trustassay.backends.registry import load, package_of
 from trustassay.backends.resolve import resolve_sources
+from trustassay.backends.vectors import scale_to_unit
 from trustassay.calls.batching import Codec
 from trustassay.calls.endpoints import BatchCaller, ChatCaller, Endpoints
 from trustassay.calls.prices import CHARACTERS_PER_TOKEN, BudgetLedger, RequestLimiter
@@ -301,11 +302,14 @@ ENTAIL: Capability[Pair, Entailment] = Capability(
 
 
 def _check_vectors(embedder: Any, texts: list[str], returned: Any) -> list[Vector]:
-    """Return an embedder's vectors, checked."""
-    vectors = np.asarray(returned, dtype=np.float32)
-    if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
-        raise BackendError(f"{embedder.name} did not return a vector for each text")
-    return list(vectors)
+    """Return an embedder's vectors, checked and scaled to length 1."""
+    return list(scale_to_unit(embedder.name, texts, returned))
+
+
+def _vector_from_json(text: str) -> Vector:
+    """Read a stored vector; raises :class:`BackendError` for one of length 0."""
+    vector: Vector = scale_to_unit("a store", [""], [json.loads(text)])[0]
+    return vector
 
 
 def _build_embedding_caller(embedder: Any, shared: RunServices) -> Remote | None:
@@ -331,9 +335,10 @@ EMBED: Capability[str, Vector] = Capability(
     compute=lambda embedder, texts: _check_vectors(embedder, texts, embedder.vectors(texts)),
     codec=Codec(
         lambda vector: numbers_to_json(vector.tolist()),
-        lambda text: np.array(json.loads(text), dtype=np.float32),
+        # Earlier versions stored vectors of any length.
+        _vector_from_json,
     ),
-    # Embedders return unit vectors, so the stand-in is one, too.
+    # Vectors have length 1, so the stand-in has it, too.
     stand_in=lambda _: np.ones(2, dtype=np.float32) / np.sqrt(np.float32(2)),
     load=partial(load, "embedder"),
     default=DEFAULT_EMBEDDER,

@@ -61,8 +61,8 @@ def study(  # noqa: PLR0913 - one argument an option
     AUROC, AUPRC and PRR (tau-b for levels and numbers), with 95 % intervals over questions;
     differences between scores with p-values corrected for their number; baselines (length, source,
     chance), what people reach, what each score takes, and which is right where another is wrong.
-    --table and --json also have tau-b, Spearman, Pearson, and for probabilities Brier and
-    calibration error.
+    --table and --json also have tau-b, Spearman, Pearson with its p-value (of answers that are
+    independent), and for probabilities Brier and calibration error.
 
     \b
     trustassay study runs/one --label label

@@ -351,7 +351,7 @@ class Embedder(Protocol):
     name: str
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, shape (n, d), for n texts."""
+        """Return vectors, shape (n, d), for n texts; they are scaled to length 1."""
 
 
 @runtime_checkable

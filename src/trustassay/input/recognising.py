@@ -636,15 +636,19 @@ def split_systems(
 
 
 def reach(record: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path of keys joined by dots, or ``ABSENT`` if there is none."""
+    """Return the value at a path of keys joined by dots, or ``ABSENT`` if there is none.
+
+    Keys may have dots of their own, as names of models do (``references.gpt-4.1``).
+    """
     if path in record:
         return record[path]
-    value: Any = record
-    for key in path.split("."):
-        if not isinstance(value, Mapping) or key not in value:
-            return ABSENT
-        value = value[key]
-    return value
+    for dot in (place for place, sign in enumerate(path) if sign == "."):
+        inside = record.get(path[:dot])
+        if isinstance(inside, Mapping):
+            value = reach(inside, path[dot + 1 :])
+            if value is not ABSENT:
+                return value
+    return ABSENT
 
 
 Record = Mapping[str, Any]

@@ -1,6 +1,6 @@
 """Requests for answers: the styles in which a model is asked, and how its replies are read.
 
-closed-book   from what the model knows, in full sentences, after four examples (TrustScore: five)
+closed-book   from what the model knows, in full sentences, after five examples (as TrustScore)
 rag           from the sample's documents, with citations (as Trust-Eval asks)
 rag-refusal   the same, with the permission to refuse
 icl           in the manner of given examples

@@ -17,6 +17,7 @@ from trustassay.api import plan, rescore
 from trustassay.core.metric import Assessment
 from trustassay.errors import CallError
 from trustassay.metrics.fewl import Fewl, references
+from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.references import explain_silence
 from trustassay.runs.intake import BadInputError
 from trustassay.statistics.resampling import generator
@@ -534,6 +535,19 @@ def test_a_generator_that_fails_fails_the_sample() -> None:
     assert [a.error is not None for a in run.assessments] == [i == 2 for i in range(6)]
     assert "the generator's reply has no pair" in str(run.assessments[2].error)
     assert run.summary_file["asked"]["generator"]["g"]["missing"] == {"unparsed": 1}
+
+
+def test_a_reference_that_answered_but_cannot_be_asked_back_fails_the_sample() -> None:
+    class Busy(Speaker):
+        async def reply(self, request: Any) -> Any:
+            if "Statement: " in request.messages[-1].content:
+                broken("")
+            return await super().reply(request)
+
+    who = asked_who() | {"references": {"one": Busy("m1", answers("h"))}}
+    run = score(QUESTIONS, metrics=Fewl(expertise="ask", allow_missing_references=True), **who)
+    assert all("out of order" in (a.error or "") for a in run.assessments)
+    assert "fails the sample in either case" in " ".join((FewlOptions.__doc__ or "").split())
 
 
 def test_expertise_by_asking() -> None:

@@ -56,6 +56,18 @@ def test_equally_near_ones_come_in_their_order() -> None:
     assert find_nearest(turned(0), pool, 3).places.tolist() == [[0, 1, 2]]
 
 
+def test_no_cosine_is_above_1() -> None:
+    """The product of two equal unit vectors may be rounded up."""
+    pool = np.repeat(units(20, 384), 2, axis=0)
+    assert (pool @ pool.T).max() > 1
+    nearest = find_nearest(pool, pool, 1, itself=range(40)).similarities
+    assert nearest.min() > 1 - 1e-6
+    assert nearest.max() == 1
+    rng = np.random.default_rng(0)
+    drawn = [draw_neighbours(row, pool, 40, rng).similarities.max() for row in pool]
+    assert max(drawn) == 1
+
+
 def test_few_or_none_in_the_pool() -> None:
     pool = units(3)
     assert find_nearest(pool, pool, 9, itself=range(3)).places.shape == (3, 3)

@@ -333,6 +333,18 @@ UNKNOWN = (
     "no sample says, by gold answers or by the documents' support flags, whether its documents "
     "contain an answer"
 )
+
+
+@pytest.mark.parametrize(("profile", "words"), [("default", 5), ("paper", 7)])
+def test_lengths_leave_out_what_their_description_says(profile: str, words: int) -> None:
+    response = "I'm sorry, the hall has 15 doors [1]."
+    run = run_of([item(response)], A, profile=profile, splitter="sentencex")
+    assert run.assessments[0].parts["words"] == words
+    description = Grounding.figures["regular_length"].explanation
+    assert "the default profile also leaves out" in description
+    assert "I'm sorry" in description
+
+
 NO_GOLD = "no sample has gold answers or claims to compare with"
 NOT_JUDGED = "correctness is none: there are no gold answers or claims to compare with"
 

@@ -21,7 +21,7 @@ def text(answering: Answering, sample: Sample) -> str:
 
 def test_auto_takes_documents_where_there_are_some() -> None:
     answering = Answering()
-    assert answering.request(PLAIN).prompt == "closed-book/1"
+    assert answering.request(PLAIN).prompt == "closed-book/2"
     assert answering.request(WITH).prompt == "rag-refusal/1"
 
 
@@ -33,8 +33,8 @@ def test_every_style_ends_where_the_answer_begins(style: str) -> None:
     assert "In 1932 [1]." in asked
 
 
-def test_closed_book_shows_four_examples_of_its_own() -> None:
-    assert text(Answering("closed-book"), PLAIN).count("Question:") == 5
+def test_closed_book_shows_five_examples_of_its_own() -> None:
+    assert text(Answering("closed-book"), PLAIN).count("Question:") == 6
     assert text(Answering("closed-book", examples=[SHOWN]), PLAIN).count("Question:") == 2
 
 
@@ -47,7 +47,7 @@ def test_a_prompt_of_its_own_is_sent_as_it_stands() -> None:
     (problem,) = Answering("own").problems(PLAIN)
     assert problem.field == "own_prompt"
     blank = Sample("o", "Who?", metadata={"own_prompt": " "})
-    assert Answering().request(blank).prompt == "closed-book/1"
+    assert Answering().request(blank).prompt == "closed-book/2"
 
 
 def test_the_users_template_wins_over_a_prompt_of_its_own(tmp_path: Path) -> None:

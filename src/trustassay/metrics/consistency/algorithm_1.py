@@ -55,9 +55,8 @@ async def find_by_algorithm_1(
     """
     entities = await models.link(answer) if models.names("linker") else ()
     parts = sort_parts(question, answer, entities)
-    search = _CandidateSearch(
-        SubstituteSearch(question, answer, models, (), limit, seed), collector, sources, limit
-    )
+    substitutes = SubstituteSearch(question, answer, models, (), collector.aliases, limit, seed)
+    search = _CandidateSearch(substitutes, collector, sources, limit)
     # To the paper, a date is a number like any other.
     nouns = sorted([*parts.new_nouns, *parts.new_dates], key=lambda slot: slot.start)
     repeated_nouns = sorted(

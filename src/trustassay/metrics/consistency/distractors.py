@@ -220,7 +220,7 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     # which make the choice as easy as before.
     limit = min(limit, MAX_GENERATED_ANSWERS) if LLM in sources else limit
     collector = DistractorCollector(answer, aliases, limit)
-    search = SubstituteSearch(question, answer, models, pool, limit, seed)
+    search = SubstituteSearch(question, answer, models, pool, aliases, limit, seed)
     lowest = [source for source in sources if source in SOURCES]
     higher = [source for source in sources if source not in (*SOURCES, LLM)]
     higher += ["pool"] * bool(pool)

@@ -112,6 +112,8 @@ class SubstituteSearch:
     models: Models
     pool: Sequence[str]
     """Answers to other questions."""
+    aliases: Sequence[str]
+    """Right answers to the question."""
     limit: int
     """Number of distractors that are wanted."""
     seed: int
@@ -172,9 +174,13 @@ class SubstituteSearch:
     async def find_by_types(self, slot: Slot) -> Replacements:
         """Return entities that share all types of a slot, then those that share fewer."""
         result: Replacements = []
+        # Sets of fewer types repeat the entities of larger ones, and all have the slot's own: only
+        # those that make a new distractor count.
+        distractors = DistractorCollector(self.answer, self.aliases)
         of_base = [name for name in slot.types if ":" in name]  # others are guesses of the kind
         for types in build_type_sets(of_base):
-            result += await self.ask_source(DBPEDIA, replace(slot, types=types))
+            candidates = await self.ask_source(DBPEDIA, replace(slot, types=types))
+            result += [one for one in candidates if distractors.add(DBPEDIA, *one)]
             if len(result) >= CANDIDATES_PER_WANTED * self.limit:
                 break
         return result
@@ -192,7 +198,8 @@ class DistractorCollector:
     """Collects candidates in the order of rank, and drops the unusable ones."""
 
     def __init__(self, answer: str, aliases: Sequence[str], limit: float = math.inf) -> None:
-        self._answer, self._aliases, self._limit = answer, aliases, limit
+        self._answer, self._limit = answer, limit
+        self.aliases = aliases
         self._texts: set[str] = set()
         self._replacements_of_slot = defaultdict[tuple[int, int], list[str]](list)
         self.found: list[Distractor] = []
@@ -221,13 +228,13 @@ class DistractorCollector:
             not new_words
             or tokens.contains_words(new_words, old_words)
             or tokens.contains_words(old_words, new_words)
-            or any(tokens.is_same_number(adapted, right) for right in (slot.text, *self._aliases))
+            or any(tokens.is_same_number(adapted, right) for right in (slot.text, *self.aliases))
         ):
             return None
         text = replace_slot(self._answer, slot, adapted)
         # The whole answer may equal an earlier one although the replacements differ.
         if tokens.normalise(text) in self._texts or tokens.is_same_answer(
-            text, self._answer, self._aliases
+            text, self._answer, self.aliases
         ):
             return None
         earlier = self._replacements_of_slot[slot.start, slot.end]

@@ -51,7 +51,8 @@ class FewlOptions(Metric):
             asked whether its answer says the same as they do (footnote 4).
         allow_missing_references: score a sample also if a call to a reference failed, by the
             references that answered; without it the sample fails, as equation 1 would have another
-            N.
+            N. A call of ``expertise=ask`` that failed fails the sample in either case: the
+            reference has answered, and its weight is not known.
     """
 
     form: Form = "eq1"

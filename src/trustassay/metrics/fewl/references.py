@@ -252,6 +252,8 @@ def find_nearest(
     rows = _rows_per_block(block_bytes, m)
     for start in range(0, n, rows):
         similarities_of_block = queries[start : start + rows] @ pool.T
+        # The product of two equal unit vectors may be rounded up to more than 1.
+        similarities_of_block.clip(-1, 1, out=similarities_of_block)
         similarities_of_block[similarities_of_block > max_similarity + ROUNDING] = -np.inf
         own_of_block = own_places[start : start + rows]
         # A question is not its own neighbour, also where max_similarity is 1.
@@ -299,7 +301,9 @@ def draw_neighbours(
     k = min(k, len(pool))
     order = rng.permutation(len(pool)).tolist() if k else ()
     # Lazy: similarities are computed only until k places are accepted.
-    alike = ((place, float(query @ pool[place])) for place in order if place != itself)
+    alike = (
+        (place, float((query @ pool[place]).clip(-1, 1))) for place in order if place != itself
+    )
     drawn = list(
         islice((candidate for candidate in alike if candidate[1] <= max_similarity + ROUNDING), k)
     )

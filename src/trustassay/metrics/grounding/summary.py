@@ -33,7 +33,9 @@ FIGURES: Mapping[str, Figure] = index_figures(
     Figure("answerable_num", "Questions whose documents support a gold answer.", ""),
     Figure("unanswerable_num", "Questions whose documents support no gold answer.", ""),
     Figure("overlapped_num", "Answerable questions that were answered.", ""),
-    Figure("regular_length", "Mean length of all responses, without citations.", "words"),
+    Figure("regular_length",
+        "Mean length of all responses, without citations; the default profile also leaves out "
+        "emphasis, a list of references, and openers such as \"I'm sorry\".", "words"),
     Figure("answered_length", "Mean length of responses that are not refusals.", "words"),
     Figure("invalid_citations", "Citations of documents that do not exist, in total.", ""),
     group="Counts and lengths",

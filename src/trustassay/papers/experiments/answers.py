@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +16,8 @@ from trustassay.runs.intake import BadInputError
 
 BEST_ANSWER_FIELDS = ("Best Answer", "best_answer")
 """Names of the field of the best answer in the two files of TruthfulQA."""
+HALF_WRONG_KINDS = frozenset({"mid-halu", "half-hallu"})
+"""Kinds of half hallucinated answers, by the name in CHALE and in the bundled set."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ def collect_answers(
 
     A sample with a response and a label is one answer; it is right if the label is above 0. A
     sample without a response, as in TruthfulQA, gives its best answer and the first wrong one, or
-    with ``every`` all of its right and wrong answers.
+    with ``every`` all of its right and wrong answers. The samples list the right and wrong answers
+    that the weights ``ideal`` read.
 
     Raises:
         BadInputError: a sample has neither, and ``skip_bad`` is off.
@@ -143,6 +146,7 @@ def collect_answers(
     numbers: dict[str, int] = {}
     answers: list[LabelledAnswer] = []
     faults: list[InputFault] = []
+    questions_with_kinds: set[int] = set()
     for sample in samples:
         # Questions are numbered in the order of their first answer.
         number = numbers.setdefault(sample.question.strip(), len(numbers))
@@ -164,18 +168,61 @@ def collect_answers(
             # each.
             kind = sample.metadata.get("kind")
             right = label > 0
+            if isinstance(kind, str):
+                questions_with_kinds.add(number)
             kind_name = kind if isinstance(kind, str) else ("right" if right else "wrong")
             answers.append(LabelledAnswer(sample, number, kind_name, right, best=right))
     records.refuse(faults)
     # After all answers are known: the best may come behind other right ones.
-    answers = _mark_one_best(answers)
-    with_right = {answer.question for answer in answers if answer.right}
-    if not with_right & {answer.question for answer in answers if not answer.right}:
-        raise InputError(
-            "no question has a right and a wrong answer; expected answers with a label, or "
-            "questions with `answers` and `incorrect_answers`"
-        )
+    answers = _list_labelled_answers(_mark_one_best(answers), questions_with_kinds)
+    _check_both_sides(answers)
     return answers
+
+
+def _check_both_sides(answers: Sequence[LabelledAnswer]) -> None:
+    """Raise InputError if no question has both a right and a wrong answer."""
+    with_right = {answer.question for answer in answers if answer.right}
+    with_wrong = {answer.question for answer in answers if not answer.right}
+    if with_right & with_wrong:
+        return
+    counts = f"{len(with_right):,} have right answers alone, {len(with_wrong):,} wrong ones alone"
+    raise InputError(
+        f"no question has a right and a wrong answer: {counts}. Expected several answers to a "
+        "question, each in a record with a `label`, or questions without a response, with "
+        "`answers` and `incorrect_answers`. A record with a response is one answer, whatever it "
+        "lists"
+    )
+
+
+def _list_labelled_answers(
+    answers: Sequence[LabelledAnswer], questions_with_kinds: Set[int]
+) -> list[LabelledAnswer]:
+    """Return answers whose samples list the labelled answers of their question.
+
+    Wei et al. 2024, before Table 2: the ideal weights read the non-hallucinated and hallucinated
+    answers. The paper tells these from half hallucinated ones, which therefore are neither. Where
+    records name the kinds of their answers, what they list is something else (in CHALE a short
+    answer that is none of the three); other samples keep their own lists.
+    """
+    texts: dict[tuple[int, bool], list[str]] = {}
+    for answer in answers:
+        if answer.kind not in HALF_WRONG_KINDS:
+            texts.setdefault((answer.question, answer.right), []).append(
+                answer.sample.response or ""
+            )
+    result = []
+    for answer in answers:
+        right, wrong = (texts.get((answer.question, side), []) for side in (True, False))
+        sample = answer.sample
+        has_kinds = answer.question in questions_with_kinds
+        if right and wrong and (has_kinds or not sample.incorrect_answers):
+            sample = replace(
+                sample,
+                answers=tuple((text,) for text in right),
+                incorrect_answers=tuple(wrong),
+            )
+        result.append(replace(answer, sample=sample))
+    return result
 
 
 def _find_missing_answers(sample: Sample) -> tuple[Problem, ...]:

@@ -179,7 +179,8 @@ async def judge_neighbours(
     )
     answered = _build_neighbour_answers(questions, assessments, of)
     if not answered:
-        raise InputError("no question has a neighbour with an answer")
+        reason = f"; the first: {next(iter(left_out.values()))}" if left_out else ""
+        raise InputError(f"no question has a neighbour with an answer{reason}")
     # Answers that the judge could not judge are left out and counted.
     right, wrong, failed = await _judge_answers(answered, judge, rubric, out, setup)
     judged = [answer for answer in answered if answer.sample.id not in failed]

@@ -23,6 +23,8 @@ from trustassay.people.study.answers import (
 )
 from trustassay.people.study.figures import (
     ASSOCIATIONS,
+    CEILING_ROW,
+    CHANCE_ROW,
     HEADLINE_FIGURES,
     Resampling,
     ScoreTest,
@@ -31,6 +33,7 @@ from trustassay.people.study.figures import (
     estimate_ceiling,
     estimate_chance,
     estimate_figures,
+    find_p_value,
     read_group_values,
     run_paired_tests,
 )
@@ -133,7 +136,6 @@ def find_right_where_wrong(
 EstimatesByColumn = Mapping[str, Mapping[str, Estimate]]
 """Estimates by the name of the column and of the figure."""
 
-CEILING_ROW, CHANCE_ROW = "people", "chance"
 RESAMPLES = 2000
 MAX_GROUPS = 20
 """The largest groups of a field have figures, up to this number."""
@@ -188,18 +190,32 @@ class LabelStudy:
                     "name": name,
                     # Rows that are no columns: chance is a baseline, people are the ceiling.
                     "kind": kinds.get(name, "baseline" if name == CHANCE_ROW else "ceiling"),
-                    "figures": as_json(figures),
+                    "figures": _figures_as_json(name, figures),
                 }
                 for name, figures in self.figures.items()
             ],
             "covariates": [
-                {"name": name, "figures": as_json(figures)}
+                {"name": name, "figures": _figures_as_json(name, figures)}
                 for name, figures in self.covariates.items()
             ],
-            "groups": as_json(self.groups),
+            "groups": {
+                field: {
+                    value: {name: _figures_as_json(name, row) for name, row in rows.items()}
+                    for value, rows in rows_of_value.items()
+                }
+                for field, rows_of_value in self.groups.items()
+            },
             "tests": as_json(self.tests),
             "right_where_wrong": as_json(self.parting),
         }
+
+
+def _figures_as_json(row: str, figures: Mapping[str, Estimate]) -> dict[str, Any]:
+    """Return the figures of a row, Pearson's r with its p-value."""
+    result: dict[str, Any] = as_json(figures)
+    if "pearson" in result:
+        result["pearson"]["p"] = find_p_value(row, "pearson", figures["pearson"])
+    return result
 
 
 @dataclass(frozen=True)

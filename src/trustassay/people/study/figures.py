@@ -32,6 +32,8 @@ HEADLINE_FIGURES: Mapping[LabelKind, str] = {
     "real": "kendall",
 }
 """The figure by which scores are ordered and compared, by the kind of label."""
+CEILING_ROW, CHANCE_ROW = "people", "chance"
+"""Rows that are no columns."""
 PROBABILITY_FIGURES = frozenset({"brier", "ece", "log_loss"})
 CLASS_FIGURES = PROBABILITY_FIGURES | {"auroc", "auprc"}
 CHANCE_VALUES = {
@@ -175,6 +177,16 @@ def explain_undefined(name: str, column: ScoreColumn, x: Floats, y: Floats, kind
         and name not in PROBABILITY_FIGURES,
     }
     return next((reason for reason, applies in reasons.items() if reason and applies), "")
+
+
+def find_p_value(row: str, figure: str, estimate: Estimate) -> float | None:
+    """Return the p-value of Pearson's r, which takes answers as independent of each other.
+
+    ``None`` for other figures, and for the rows ``people``, a mean over raters, and ``chance``.
+    """
+    if figure != "pearson" or estimate.value is None or row in (CEILING_ROW, CHANCE_ROW):
+        return None
+    return correlation.pearson_p_value(estimate.value, estimate.n)
 
 
 def estimate_chance(labels: Floats, kind: LabelKind) -> dict[str, Estimate]:

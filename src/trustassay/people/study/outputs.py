@@ -10,13 +10,18 @@ from markupsafe import Markup
 
 from trustassay.people.study.answers import MetricCost, ScoreColumn
 from trustassay.people.study.command import (
-    CHANCE_ROW,
     EstimatesByColumn,
     LabelStudy,
     PartingCase,
     Study,
 )
-from trustassay.people.study.figures import ASSOCIATIONS, CLASS_FIGURES, ScoreTest
+from trustassay.people.study.figures import (
+    ASSOCIATIONS,
+    CHANCE_ROW,
+    CLASS_FIGURES,
+    ScoreTest,
+    find_p_value,
+)
 from trustassay.people.study.labels import Label
 from trustassay.report import document
 from trustassay.report.charts import MAX_CURVES, NamedCurve, Plot, RescueCount, box_svg, heat_svg
@@ -42,7 +47,7 @@ SHOWN_FIGURES = ("auprc", "prr")
 """Figures that are shown beside the headline. The others answer questions that few people ask, and
 would distract from the main one; ``--table`` and the JSON form have all of them."""
 TEST_COLUMNS = ("difference", "95 % interval", "p", "p corrected")
-COVARIATE_COLUMNS = ("n", "tau-b", "95 % interval", "Spearman", "Pearson")
+COVARIATE_COLUMNS = ("n", "tau-b", "95 % interval", "Spearman", "Pearson", "p of Pearson")
 COST_COLUMNS = ("samples", "requests", "calls", "tokens", "USD")
 ABSENT_CELL = "–"
 SIGNIFICANCE_LEVEL = 0.05
@@ -92,7 +97,15 @@ def build_score_rows(
 
 def build_covariate_rows(study_of_label: LabelStudy) -> list[document.DocumentRow]:
     """Build a row of correlations for each part without a better direction."""
-    return _build_rows(study_of_label, study_of_label.covariates, list(ASSOCIATIONS))
+    rows = _build_rows(study_of_label, study_of_label.covariates, list(ASSOCIATIONS))
+    p_values = [
+        find_p_value(name, "pearson", figures["pearson"])
+        for name, figures in study_of_label.covariates.items()
+    ]
+    return [
+        row._replace(cells=[*row.cells, ABSENT_CELL if p is None else p_text(p)])
+        for row, p in zip(rows, p_values, strict=True)
+    ]
 
 
 def _build_rows(
@@ -245,7 +258,7 @@ def describe_missing(study_of_label: LabelStudy) -> list[str]:
 
 
 TABLE_COLUMNS = (
-    "label", "by", "group", "score", "kind", "figure", "value", "low", "high", "n", "without"
+    "label", "by", "group", "score", "kind", "figure", "value", "low", "high", "n", "p", "without"
 )  # fmt: skip
 MAX_CURVE_POINTS = 200
 """Most points that are drawn of a curve."""
@@ -279,7 +292,8 @@ def _list_table_rows(study: Study) -> Iterator[tuple[object, ...]]:
                     low, high = result.interval or (None, None)
                     yield (
                         study_of_label.label.name, by, value, score, kinds.get(score, score),
-                        FIGURE_TITLES[name], result.value, low, high, result.n, result.without,
+                        FIGURE_TITLES[name], result.value, low, high, result.n,
+                        find_p_value(score, name, result), result.without,
                     )  # fmt: skip
 
 

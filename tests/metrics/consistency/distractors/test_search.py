@@ -84,6 +84,20 @@ def test_a_pool_stands_before_near_words_and_behind_a_knowledge_base() -> None:
     ]
 
 
+@pytest.mark.parametrize("useless", ["Jane", "Sappho", "Austen", "Jane Doe"])
+def test_only_usable_entities_count_when_types_are_reduced(useless: str) -> None:
+    """The entity itself, repeated ones and right answers are in every answer of a service."""
+    types = ["DBpedia:Poet", "DBpedia:Writer"]
+    linked = [Entity("db:J", "Jane", 0, 4, {"types": types})]
+    base = {
+        "DBpedia:Poet+DBpedia:Writer": ["Sappho", useless],
+        "DBpedia:Poet": ["Sappho", useless],
+        "DBpedia:Writer": ["Byron", useless],
+    }
+    found = find(Scripted({"dbpedia": base}, linked), limit=2, aliases=["Austen wrote it"])
+    assert [one.replacement for one in found] == ["Sappho", "Byron"]
+
+
 def test_types_are_reduced_until_there_are_enough() -> None:
     types = ["DBpedia:Poet", "DBpedia:Writer"]
     linked = [Entity("db:J", "Jane", 0, 4, {"types": types})]

@@ -236,7 +236,8 @@ def _list_differences(setup: ReproductionSetup) -> list[str]:
         "A tie is no win.",
         "10 neighbours behind a penalty; the paper names no number. Table 8 has 25 random "
         "questions, as the paper. Both have a cosine of 0.8 at most.",
-        "Weights `ideal` read all labelled right and wrong answers of a question.",
+        "Weights `ideal` read the labelled right and wrong answers of a question; half "
+        "hallucinated ones are neither, as the paper names them apart.",
         "Table 11 calls `multi + no penalty` expertise weighting, section 4.1 equal weights: here "
         "the weights are equal.",
         "Table 4 prints accuracy, although its caption says 1 - accuracy. Choices are in the order "

@@ -193,7 +193,6 @@ async def measure_groups(
         InputError: no question has a right and a wrong answer with scores.
         As :func:`~trustassay.papers.experiments.measuring.measure`.
     """
-    answers = _with_labelled_answers(answers)
     result = []
     for number, group in enumerate(groups, 1):
         selected = [replace(one, sample=group.select(one.sample)) for one in answers]
@@ -203,28 +202,6 @@ async def measure_groups(
         with setup.selection.report_positions(samples):
             measured = await measure(samples, fewl_setup, folder / str(number))
         result.append(_collect_scores(group.name, selected, measured, setup, best=best))
-    return result
-
-
-def _with_labelled_answers(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
-    """Return answers whose samples list the labelled answers of their question.
-
-    The weights `ideal` read them; a file of labelled answers has them in its other records.
-    """
-    texts: dict[tuple[int, bool], list[str]] = {}
-    for answer in answers:
-        texts.setdefault((answer.question, answer.right), []).append(answer.sample.response or "")
-    result = []
-    for answer in answers:
-        right, wrong = (texts.get((answer.question, side), []) for side in (True, False))
-        sample = answer.sample
-        if right and wrong and not sample.incorrect_answers:
-            sample = replace(
-                sample,
-                answers=tuple((text,) for text in right),
-                incorrect_answers=tuple(wrong),
-            )
-        result.append(replace(answer, sample=sample))
     return result
 
 
