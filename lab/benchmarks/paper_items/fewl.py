@@ -656,7 +656,7 @@ def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
         spans = re.findall(r"Tables? (\d+) to (\d+)", bench.terminal)
         is_there |= any(int(first) <= table <= int(last) for first, last in spans)
         yield ValuePair(f"Table {table}", True, is_there)
-    yield ValuePair("not comparable is said", True, "not comparable" in bench.terminal)
+    yield ValuePair("not comparable is said", True, "not comparable" in bench.terminal.lower())
 
 
 REPRODUCED = ("trustassay papers reproduce fewl",)
