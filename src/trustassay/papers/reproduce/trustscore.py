@@ -33,7 +33,7 @@ from trustassay.papers.reproduce.tables import (
 from trustassay.papers.reproduce.trustscore_raters import (
     NEEDED,
     build_table_2,
-    find_answer_ratings,
+    find_double_ratings,
 )
 from trustassay.papers.reproduce.trustscore_scores import (
     KINDS,
@@ -92,7 +92,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     samples = read_records(path, setup.selection)
     tables = group_systems(samples, str(path))
     # Before anything is paid for, since the file may be faulty.
-    ratings = find_answer_ratings(setup, samples)
+    ratings = find_double_ratings(setup, samples)
     compute_scores(setup, tables, samples)
     result = [_build_table_1(tables, setup.seed)]
     if ratings is not None:
@@ -348,10 +348,9 @@ def _describe_data(setup: ReproductionSetup, tables: ScoreTables) -> str:
 def _list_differences(setup: ReproductionSetup, tables: ScoreTables) -> list[str]:
     """Say what differs from the paper, of the scores that were computed."""
     by_title = {
-        "Exact Match": "Exact Match, BLEU, ROUGE-L and METEOR follow the recipe that gives the "
-        "paper's figures on the authors' file: normalised and any gold answer for Exact Match, raw "
-        "words and all gold answers for BLEU (BLEU-4 with smoothing 4), the first gold answer for "
-        "the others.",
+        "Exact Match": "Scores of common words follow the recipe that gives the paper's figures on "
+        "the authors' file: normalised and any gold answer for Exact Match, raw words and all gold "
+        "answers for BLEU (BLEU-4 with smoothing 4), the first gold answer for the others.",
         "Trust_BC": "Trust_BC: an unreadable reply is asked for again, then replaced by another "
         "choice; the authors' program counts it as inconsistent.",
         "Trust_FC": "Trust_FC: passages are judged one by one by an entailer; --judge URI judges "

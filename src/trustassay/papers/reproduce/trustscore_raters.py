@@ -38,7 +38,7 @@ COLUMNS = ("answers", "Cohen's kappa")
 
 
 @dataclass(frozen=True)
-class AnswerRatings:
+class DoubleRatings:
     """The ratings of the data's answers."""
 
     ratings: Ratings
@@ -49,9 +49,9 @@ class AnswerRatings:
     """Sentences on what is left out."""
 
 
-def find_answer_ratings(
+def find_double_ratings(
     setup: ReproductionSetup, samples: Sequence[Sample]
-) -> AnswerRatings | None:
+) -> DoubleRatings | None:
     """Return the ratings in the folder of the data; ``None`` without a file of them.
 
     Raises:
@@ -99,7 +99,7 @@ def _describe_word(path: Path, words: set[str]) -> str:
     return f"{path}: rating: {expected} {min(words)[:40]!r}"
 
 
-def join_answers(ratings: Ratings, samples: Sequence[Sample], path: Path) -> AnswerRatings:
+def join_answers(ratings: Ratings, samples: Sequence[Sample], path: Path) -> DoubleRatings:
     """Return the ratings of answers, each with the model of its answer.
 
     An item is the id of an answer, or with a model that of its question, as both make the ids of
@@ -140,12 +140,12 @@ def join_answers(ratings: Ratings, samples: Sequence[Sample], path: Path) -> Ans
         sample.id: questions.setdefault(question_key(sample.question), len(questions))
         for sample in samples
     }
-    return AnswerRatings(replace(ratings, ratings=joined), numbers, notes)
+    return DoubleRatings(replace(ratings, ratings=joined), numbers, notes)
 
 
-def build_table_2(answer_ratings: AnswerRatings) -> ReproducedTable:
+def build_table_2(double_ratings: DoubleRatings) -> ReproducedTable:
     """Build the agreement of raters by system and overall."""
-    ratings = answer_ratings.ratings
+    ratings = double_ratings.ratings
     raters = list(dict.fromkeys(rating.rater for rating in ratings.ratings))
     counts = Counter(rating.model for rating in ratings.ratings)
     names = [*(name for name in counts if len(counts) > 1), "Overall"]
@@ -158,7 +158,7 @@ def build_table_2(answer_ratings: AnswerRatings) -> ReproducedTable:
             "answers."
         )
     else:
-        agreement = measure_agreement(ratings, units=answer_ratings.questions)
+        agreement = measure_agreement(ratings, units=double_ratings.questions)
         by_name = {**agreement.models, "Overall": agreement.overall}
         rows = [_build_kappa_row(name, by_name[name]["mean_kappa"]) for name in names]
         if len(raters) > 2:
@@ -170,7 +170,7 @@ def build_table_2(answer_ratings: AnswerRatings) -> ReproducedTable:
         columns=COLUMNS,
         rows=rows,
         not_comparable="the authors' double annotations were not published",
-        notes=[*notes, *answer_ratings.notes, *list_missing_intervals(COLUMNS, rows)],
+        notes=[*notes, *double_ratings.notes, *list_missing_intervals(COLUMNS, rows)],
     )
 
 
