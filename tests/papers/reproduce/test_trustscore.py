@@ -419,6 +419,7 @@ def test_few_answers_and_one_label_give_reasons_and_no_figure(tmp_path: Path) ->
         ({"backends": {"judge": "other=python:math:sqrt"}}, "bartscore=URI or gptscore=URI"),
         ({"backends": {"similarity": "lexical"}}, "similarity"),
         ({"references": ["python:math:sqrt"]}, "--reference"),
+        ({"backends": {"generator": "python:math:sqrt"}}, "--backend generator: .* --model"),
         # The setup of these tests has an entailer, whose place the judge takes.
         ({"judge": "python:math:sqrt"}, "--backend entailer"),
     ],

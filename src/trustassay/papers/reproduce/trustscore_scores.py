@@ -391,12 +391,22 @@ def _plan_likelihoods(
 def _plan_consistency(
     setup: ReproductionSetup, tables: ScoreTables, samples: Sequence[Sample]
 ) -> list[PlannedRun]:
-    """Plan Trust_BC, a run for each model; the bundled replies are of one."""
+    """Plan Trust_BC, a run for each model; the bundled replies are of one.
+
+    Raises:
+        InputError, UsageError: a model fits no answer, or distractors are asked for without one.
+    """
     title = "Trust_BC"
+    backends = _select_backends(setup, "generator", "distractors", "linker")
+    if backends and not setup.models:
+        raise UsageError(
+            f"--backend {next(iter(backends))}: it is for the distractors of Trust_BC, which needs "
+            "--model"
+        )
     if setup.is_bundled and not setup.models:
-        backends = {"model": open_recorded_model()}
+        recorded = {"model": open_recorded_model()}
         name = "consistency"
-        return [PlannedRun(name, title, samples, RECORDED_CHECKS, backends, is_recorded=True)]
+        return [PlannedRun(name, title, samples, RECORDED_CHECKS, recorded, is_recorded=True)]
     if not setup.models:
         tables.missing[title] = "the model that gave the answers: --model NAME=URI"
         return []
@@ -404,13 +414,9 @@ def _plan_consistency(
     for number, part in enumerate(assign_models(setup, tables, samples), 1):
         has_distractors = all(sample.wrong_answers for sample in part.samples)
         metric = Consistency(sources="given" if has_distractors else None)
-        backends = _select_backends(setup, "generator", "distractors", "linker")
-        backends["model"] = part.model
-        runs.append(
-            PlannedRun(
-                f"consistency-{number}", title, part.samples, metric, backends, system=part.name
-            )
-        )
+        of_model = {**backends, "model": part.model}
+        name = f"consistency-{number}"
+        runs.append(PlannedRun(name, title, part.samples, metric, of_model, system=part.name))
     return runs
 
 
