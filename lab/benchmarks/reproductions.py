@@ -30,7 +30,7 @@ def list_correlations(file: Path, folder: Path) -> list[dict[str, Any]]:
             if cell.paper and cell.values["value"] is not None:
                 figures[system] = {
                     "paper": float(cell.paper),
-                    "here": round(cell.values["value"], 3),
+                    "here": round(cell.values["value"], 4),
                     "interval": [round(end, 3) for end in cell.values["interval"]],
                     "p": cell.values["p"],
                 }

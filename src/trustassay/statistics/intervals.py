@@ -59,6 +59,10 @@ class Estimate:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+UNIT_ADVICE = "; score with --unit answer to take each answer as a unit"
+"""The end of a reason, for commands that have the option."""
+
+
 def reason_too_few(what: str, count: int, needed: int) -> str | None:
     """Return the reason why a figure has no interval; ``None`` if there are enough samples."""
     return f"too few {what}: {count:,}; at least {needed:,} are needed" if count < needed else None
@@ -78,7 +82,7 @@ def reason_too_few_units(
     if units == samples:
         return reason_too_few(what, samples, needed)
     reason = reason_too_few("independent units (of equal size)", math.floor(worth + 1e-9), needed)
-    return reason and f"{reason}; score with --unit answer to take each answer as a unit"
+    return reason and f"{reason}{UNIT_ADVICE}"
 
 
 class RowSums:

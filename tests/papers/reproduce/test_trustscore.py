@@ -15,7 +15,7 @@ import pytest
 from tests.lazily import needed
 from tests.support import jsonl
 from trustassay.core.sample import Sample
-from trustassay.errors import UsageError
+from trustassay.errors import BackendError, UsageError
 from trustassay.input.records import InputError
 from trustassay.papers.experiments.answers import RecordSelection, read_records
 from trustassay.papers.reproduce import trustscore_scores
@@ -217,20 +217,25 @@ def test_the_authors_file_gives_their_figures(tmp_path: Path) -> None:
 RATERS = [("a", "1101"), ("b", "1100")]
 
 
-def write_ratings(folder: Path, raters: Sequence[tuple[str, str]]) -> None:
-    lines = ["item,model,rater,rating"]
-    lines += [
-        f"q{n},{model},{rater},{level}"
+def write_ratings(
+    folder: Path,
+    raters: Sequence[tuple[str, str]],
+    row: str = "{model}-{n},{model},{rater},{level}",
+    header: str = "item,model,rater,rating",
+    more: Sequence[str] = (),
+) -> None:
+    lines = [
+        row.format(n=n, model=model, rater=rater, level=level)
         for rater, levels in raters
         for model in ("x", "y")
         # Of y both raters say the same.
         for n, level in enumerate(levels if model == "x" else "1010")
     ]
-    (folder / "ratings.csv").write_text("\n".join(lines))
+    (folder / "ratings.csv").write_text("\n".join([header, *lines, *more]))
 
 
 def test_kappa_of_two_annotators_is_worked_by_hand(tmp_path: Path) -> None:
-    data = write_data(tmp_path / "data", build_answers("x")).parent
+    data = write_data(tmp_path / "data", build_answers("x"), build_answers("y")).parent
     write_ratings(data, RATERS)
     table = find_table(reproduce(build_setup(tmp_path, data=data)), "Table 2")
     # x: 3 of 4 equal; chance .75 * .5 + .25 * .5 = .5; kappa .5. y: 1.
@@ -239,6 +244,71 @@ def test_kappa_of_two_annotators_is_worked_by_hand(tmp_path: Path) -> None:
     # Overall 7 of 8; ones: 5 and 4 of 8; chance .5; kappa .75.
     assert find_cell(table, "Overall", "Cohen's kappa").values["value"] == pytest.approx(0.75)
     assert table.not_comparable
+    assert not any("Left out" in note or "--unit" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("row", "header"),
+    [
+        # The answer says the model; the id of a question needs it beside.
+        ("{n}-{model},{rater},{level}", "item,rater,rating"),
+        ("{n},{model},{rater},{level}", "item,model,rater,rating"),
+    ],
+)
+def test_ratings_are_joined_on_the_answers(tmp_path: Path, row: str, header: str) -> None:
+    systems = {name: build_answers(name) for name in ("x", "y")}
+    for name, of_system in systems.items():
+        for n, one in enumerate(of_system):
+            one["id"] = f"{n}-{name}"
+    data = write_data(tmp_path / "data", *systems.values()).parent
+    write_ratings(data, RATERS, row, header)
+    table = find_table(reproduce(build_setup(tmp_path, data=data)), "Table 2")
+    assert find_cell(table, "x", "Cohen's kappa").values["value"] == pytest.approx(0.5)
+    assert find_cell(table, "Overall", "answers").values["value"] == 8
+
+
+def test_ratings_of_other_answers_and_models_are_left_out_and_counted(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data", build_answers("x"), build_answers("y")).parent
+    strange = ["big99,x,a,1", "big99,zork,b,1", "x-5,y,a,1"]
+    write_ratings(data, RATERS, more=strange)
+    table = find_table(reproduce(build_setup(tmp_path, data=data)), "Table 2")
+    assert [row.name for row in table.rows] == ["x", "y", "Overall"]
+    assert find_cell(table, "Overall", "answers").values["value"] == 8
+    assert find_cell(table, "Overall", "Cohen's kappa").values["value"] == pytest.approx(0.75)
+    notes = " ".join(table.notes)
+    assert "Left out: 2 ratings of items that are no answer here." in notes
+    assert "Left out: 1 rating whose model is not that of the answer." in notes
+    (data / "ratings.csv").write_text("item,model,rater,rating\nbig99,zork,a,1\n")
+    with pytest.raises(InputError, match="no item is the id of an answer; the first is 'big99'"):
+        reproduce(build_setup(tmp_path / "2", data=data))
+
+
+def test_words_of_raters_are_those_of_labels_and_others_are_refused(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data", build_answers("x"), build_answers("y")).parent
+    # One rater writes yes and no, the other right and wrong: the same two classes.
+    spelt = {"a": {"1": "yes", "0": "No"}, "b": {"1": "correct", "0": "wrong"}}
+    lines = ["item,rater,rating"]
+    for rater, levels in RATERS:
+        lines += [f"x-{n},{rater},{spelt[rater][level]}" for n, level in enumerate(levels)]
+    (data / "ratings.csv").write_text("\n".join(lines))
+    table = find_table(reproduce(build_setup(tmp_path, data=data)), "Table 2")
+    assert find_cell(table, "Overall", "Cohen's kappa").values["value"] == pytest.approx(0.5)
+    lines[3] = "x-2,a,zork"
+    (data / "ratings.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match=r"ratings\.csv.*4.*: rating: expected 1 or 0.*'zork'"):
+        reproduce(build_setup(tmp_path / "2", data=data))
+    # Nothing was scored before the file was read.
+    assert not (tmp_path / "2" / "out").exists()
+
+
+def test_too_few_answers_name_no_option_that_the_command_lacks(tmp_path: Path) -> None:
+    # Both systems answer the same questions, so that units are fewer than answers.
+    data = write_data(tmp_path / "data", build_answers("x"), build_answers("y")).parent
+    write_ratings(data, RATERS)
+    result = reproduce(build_setup(tmp_path, data=data))
+    notes = " ".join(note for table in result.tables for note in table.notes)
+    assert "too few independent units" in notes
+    assert "--unit" not in notes
 
 
 def test_one_annotator_has_no_kappa_and_the_note_says_so(tmp_path: Path) -> None:
@@ -247,6 +317,64 @@ def test_one_annotator_has_no_kappa_and_the_note_says_so(tmp_path: Path) -> None
     table = find_table(reproduce(build_setup(tmp_path, data=data)), "Table 2")
     assert {cell.text for row in table.rows for cell in row.cells} == {"–"}
     assert any("one rater (a)" in note for note in table.notes)
+
+
+def reply_nothing_readable(prompt: str) -> str:
+    return f"Hm, {len(prompt)}."
+
+
+def test_unreadable_replies_are_counted_and_listed_as_not_computed(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data", *(build_answers(name, n=6) for name in ("a", "b", "c")))
+    models = [
+        f"a=python:{__name__}:reply_nothing_readable",
+        f"b=python:{__name__}:choose_own_answer",
+    ]
+    result = reproduce(build_setup(tmp_path, data=data, models=models))
+    notes = " ".join(find_table(result, "Table 1").notes)
+    assert "Trust_BC, a: 6 of 6 answers not assessable; the first: the model took" in notes
+    assert "Trust_BC, b" not in notes
+    missing = result.missing
+    assert missing["Trust_BC and Trust_OV of a"].startswith("6 of 6 answers not assessable")
+    assert missing["Trust_BC and Trust_OV of c"] == "its model: --model c=URI"
+    assert not any(" of b" in title for title in missing)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"models": ["a=python:no.such.module:answer"]},
+        {"judge": "python:no.such.module:answer"},
+        {"backends": {"judge": "gptscore=hf:/no/such/folder"}},
+    ],
+)
+def test_models_are_checked_before_anything_is_scored(
+    tmp_path: Path, options: Mapping[str, Any]
+) -> None:
+    data = write_data(tmp_path / "data", build_answers("a"))
+    backends = options.get("backends", {})
+    setup = ReproductionSetup(
+        tmp_path / "out", options=OPTIONS, data=data, **{**options, "backends": backends}
+    )
+    with pytest.raises((UsageError, BackendError), match=r"no.such"):
+        reproduce(setup)
+    assert not list((tmp_path / "out").glob("*/assessments*"))
+
+
+def test_only_differences_of_computed_scores_are_listed(tmp_path: Path) -> None:
+    rows = [{**row, "documents": []} for row in build_answers("a")]
+    data = write_data(tmp_path / "data", rows)
+    result = reproduce(build_setup(tmp_path, data=data))
+    assert any("Exact Match" in difference for difference in result.differences)
+    assert not any("Trust_" in difference for difference in result.differences)
+    assert "Trust_FC" in " ".join(result.missing)
+
+
+def test_rows_are_in_the_groups_of_the_paper(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data", build_answers("a"))
+    table = find_table(reproduce(build_setup(tmp_path, data=data)), "Table 1")
+    kinds = [find_cell(table, row.name, "kind").text for row in table.rows]
+    groups = {"reference-based": 8, "without evidence": 3, "with evidence": 4}
+    assert kinds == [kind for kind, count in groups.items() for _ in range(count)]
 
 
 def test_what_is_missing_is_named_with_the_option_that_gives_it(
@@ -279,6 +407,7 @@ def test_few_answers_and_one_label_give_reasons_and_no_figure(tmp_path: Path) ->
     notes = " ".join(table.notes)
     assert find_cell(table, "Exact Match", "a").text == "undefined"
     assert "all labels are the same (1)" in notes
+    assert "Undefined: all scores (a): all labels" in notes
     assert find_cell(table, "Exact Match", "b").text == "undefined"
     assert "too few answers: 3" in notes
 
@@ -290,6 +419,9 @@ def test_few_answers_and_one_label_give_reasons_and_no_figure(tmp_path: Path) ->
         ({"backends": {"judge": "other=python:math:sqrt"}}, "bartscore=URI or gptscore=URI"),
         ({"backends": {"similarity": "lexical"}}, "similarity"),
         ({"references": ["python:math:sqrt"]}, "--reference"),
+        ({"backends": {"generator": "python:math:sqrt"}}, "--backend generator: .* --model"),
+        # The setup of these tests has an entailer, whose place the judge takes.
+        ({"judge": "python:math:sqrt"}, "--backend entailer"),
     ],
 )
 def test_options_that_fit_nothing_are_refused(
@@ -318,7 +450,7 @@ def test_answers_without_labels_and_empty_folders_are_refused(tmp_path: Path) ->
 def test_the_bundled_answers_give_the_correlations_of_their_own_runs(tmp_path: Path) -> None:
     result = reproduce(ReproductionSetup(tmp_path, options=OPTIONS))
     table, criterion = find_table(result, "Table 1"), find_table(result, "Table 3")
-    (system,) = table.columns
+    _, system = table.columns
     folder = RunFolder(tmp_path / "factcheck")
     labels = {sample.id: float(sample.label or 0) for sample in folder.samples()}
     scores = [(one.score, labels[one.id]) for one in folder.assessments()]

@@ -15,6 +15,7 @@ from tests.metrics.judge.eras.scripted_judge import HERE
 from tests.support import jsonl
 from trustassay.errors import UsageError
 from trustassay.input.records import InputError
+from trustassay.papers.experiments.answers import RecordSelection
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
 from trustassay.papers.reproduce.truthfulness import BUNDLED_ANSWERS, reproduce
@@ -136,8 +137,10 @@ def test_votes_of_a_known_judge_give_the_figures_of_the_article(tmp_path: Path) 
     assert not any(one.has_printed_figures for one in result.tables)
     result.write(tmp_path / "page")
     page = (tmp_path / "page" / "reproduction.html").read_text(encoding="utf-8")
-    assert page.count('<svg class="ratings votes"') == 4
+    # Each answer has its name and its levels in both drawings.
+    assert page.count('<svg class="ridge"') == 2 * 21
     assert "two-of-three: expected 3, judged 2" in page
+    assert "people 3, judge 2" in page
 
 
 def test_raters_are_compared_with_the_judge_each_other_and_themselves(tmp_path: Path) -> None:
@@ -196,6 +199,49 @@ def test_an_empty_folder_names_the_files_that_are_looked_for(tmp_path: Path) -> 
         reproduce(build_setup(tmp_path, data=tmp_path / "data", judge="python:math:sqrt"))
 
 
+def test_a_limit_counts_answers_and_others_are_not_judged(tmp_path: Path) -> None:
+    data = write_answers(tmp_path / "data", EXPECTED).parent
+    asked: list[str] = []
+
+    def judge(request: Any) -> str:
+        asked.append(request.messages[0].content)
+        return "Score: 3\nReason: so."
+
+    scripted: Any = judge
+    selection = RecordSelection(limit=2)
+    setup = build_setup(tmp_path, data=data, judge=scripted, repeats=1, selection=selection)
+    result = reproduce(setup)
+    assert result.data.startswith("2 answers to 1 question")
+    assert len(asked) == 2
+    assert not any("answer 2" in prompt or "answer 3" in prompt for prompt in asked)
+    assert [row.name for row in find_table(result, "of each answer").rows] == ["a0", "a1"]
+
+
+def test_one_vote_has_no_variance_and_the_note_says_so(tmp_path: Path) -> None:
+    data = write_answers(tmp_path / "data", EXPECTED).parent
+    judge: Any = vote_by_table(VOTES)
+    result = reproduce(build_setup(tmp_path, data=data, judge=judge, repeats=1))
+    table = find_table(result, "spread")
+    for column in ("mean standard deviation", "variance 0"):
+        assert figure(table, "truthfulness", column)["reason"] == "one vote has no variance"
+
+
+def test_replies_without_a_level_are_the_reason_where_there_are_no_others(tmp_path: Path) -> None:
+    data = write_answers(tmp_path / "data", EXPECTED[:2]).parent
+    judge: Any = vote_by_table([["none", "none"], ["none", "none"]])
+    result = reproduce(build_setup(tmp_path, data=data, judge=judge, repeats=2))
+    row = "truthfulness, first run"
+    reason = figure(find_table(result, "expected"), row, "matched")["reason"]
+    assert reason == "no reply could be read"
+    reason = figure(find_table(result, "spread"), "truthfulness", "variance 0")["reason"]
+    assert reason == "no answer has two votes that could be read"
+
+
+def test_a_missing_path_is_named_before_a_missing_judge(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        reproduce(build_setup(tmp_path, data=tmp_path / "absent"))
+
+
 def test_own_answers_need_a_judge_and_recorded_ones_have_a_number_of_rounds(
     tmp_path: Path,
 ) -> None:
@@ -206,6 +252,8 @@ def test_own_answers_need_a_judge_and_recorded_ones_have_a_number_of_rounds(
         reproduce(build_setup(tmp_path, repeats=1000))
     with pytest.raises(UsageError, match="--model"):
         reproduce(build_setup(tmp_path, models=["python:math:sqrt"]))
+    with pytest.raises(UsageError, match="--backend"):
+        reproduce(build_setup(tmp_path, backends={"entailer": "lexical"}))
 
 
 @pytest.mark.slow

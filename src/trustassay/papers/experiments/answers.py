@@ -25,7 +25,7 @@ class RecordSelection:
     """Which part of an input is read, and what was skipped."""
 
     limit: int | None = None
-    """Maximum number of questions, not of answers."""
+    """Maximum number of questions; of answers where a command says so."""
     fields: FieldNames | None = None
     """Names of the fields, as for ``score``."""
     sheet: str | int | None = None
@@ -80,8 +80,13 @@ class LabelledAnswer:
     """Whether it is the one right answer that counts if a question has several."""
 
 
-def read_records(source: Path, records: RecordSelection) -> list[Sample]:
+def read_records(
+    source: Path, records: RecordSelection, *, limits_answers: bool = False
+) -> list[Sample]:
     """Return the samples of a file, or only those of its first ``limit`` questions.
+
+    Args:
+        limits_answers: whether ``limit`` counts answers, as where all are to one question.
 
     Raises:
         InputError: the file cannot be read, or holds no sample.
@@ -95,9 +100,10 @@ def read_records(source: Path, records: RecordSelection) -> list[Sample]:
         if isinstance(record, InputFault):
             faults.append(record)
             continue
-        # The limit counts questions: reading stops at the first record of one too many.
+        # Reading stops at the first record of one question, or answer, too many.
         questions.add(record.sample.question.strip())
-        if records.limit is not None and len(questions) > records.limit:
+        count = len(samples) + 1 if limits_answers else len(questions)
+        if records.limit is not None and count > records.limit:
             break
         samples.append(_number_duplicate_id(record, id_counts))
         # Kept for faults that are only found later, by a metric.

@@ -17,7 +17,6 @@ import numpy as np
 
 from trustassay.core.assessment import Share, compute_interval
 from trustassay.errors import UsageError
-from trustassay.input.ratings import read_ratings
 from trustassay.input.records import InputError
 from trustassay.metrics.trustscore.metric import TABLE
 from trustassay.papers.experiments.answers import read_records
@@ -31,24 +30,28 @@ from trustassay.papers.reproduce.tables import (
     Reproduction,
     list_missing_intervals,
 )
+from trustassay.papers.reproduce.trustscore_raters import (
+    NEEDED,
+    build_table_2,
+    find_double_ratings,
+)
 from trustassay.papers.reproduce.trustscore_scores import (
+    KINDS,
     RECORDED_CHECKS,
     TABLE_1,
     USED_BACKENDS,
-    Reads,
     ScoreTables,
     SystemScores,
     compute_scores,
     group_systems,
 )
-from trustassay.people.agree import measure_agreement
 from trustassay.people.study.answers import ScoreColumn
 from trustassay.people.study.figures import Resampling, estimate_figures
 from trustassay.report.document import Chart, interval_bars
 from trustassay.report.text import number, p_text, with_interval
 from trustassay.statistics import Floats
 from trustassay.statistics.correlation import pearson, pearson_p_value, weighted_pearson
-from trustassay.statistics.intervals import Estimate
+from trustassay.statistics.intervals import UNIT_ADVICE, Estimate
 from trustassay.statistics.resampling import (
     REPLICATES,
     bootstrap_test,
@@ -62,7 +65,6 @@ SOURCE = (
     "Trustworthiness"
 )
 ANSWER_FILES = ("qa_human_check.json", "answers.jsonl", "answers.json", "answers.csv")
-RATING_FILES = ("ratings.csv", "ratings.tsv", "ratings.jsonl", "ratings.json")
 MAX_DIGITS = 12
 """Digits of a difference that are no rounding errors."""
 SIGNIFICANT_P = 0.01
@@ -89,10 +91,14 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         )
     samples = read_records(path, setup.selection)
     tables = group_systems(samples, str(path))
+    # Before anything is paid for, since the file may be faulty.
+    ratings = find_double_ratings(setup, samples)
     compute_scores(setup, tables, samples)
     result = [_build_table_1(tables, setup.seed)]
-    if (agreement := _build_table_2(setup, tables)) is not None:
-        result.append(agreement)
+    if ratings is not None:
+        result.append(build_table_2(ratings))
+    else:
+        tables.missing["Table 2"] = NEEDED
     if any(system.verdicts for system in tables.systems):
         result.append(_build_table_3(tables))
     else:
@@ -102,7 +108,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         source=SOURCE,
         data=_describe_data(setup, tables),
         tables=result,
-        differences=_list_differences(setup),
+        differences=_list_differences(setup, tables),
         missing=_join_missing(tables.missing),
         settings=setup.describe_settings(),
         charts=_build_charts(tables, result[0]),
@@ -127,22 +133,20 @@ def _build_table_1(tables: ScoreTables, seed: int) -> ReproducedTable:
     ]
     rows = []
     for row in TABLE_1:
-        cells = []
+        cells = [ReproducedCell(KINDS[row.reads], {"value": KINDS[row.reads]})]
         for system, of_system in zip(tables.systems, estimates, strict=True):
             printed = "" if row.not_comparable else row.printed.get(system.published, "")
             has_scores = bool(system.scores.get(row.title))
             cells.append(_build_correlation_cell(of_system[row.title], printed, has_scores, system))
         rows.append(ReproducedRow(row.title, cells))
-    columns = [system.name for system in tables.systems]
+    columns = ["kind", *(system.name for system in tables.systems)]
     counts = ", ".join(f"{one.name} {_count_labels(one):,}" for one in tables.systems)
     notes = [
         "Pearson's r with the labels, 95 % interval from resampled questions. The p of r = 0 is "
         f"below {SIGNIFICANT_P:g} where none is given. Labelled answers: {counts}.",
-        f"Gold answers are read by the scores up to {_last_row('gold answers')}, evidence by those "
-        f"after {_last_row('the question')}, and only the question by those between.",
     ]
     notes += [note for system in tables.systems for note in describe_gain(system, seed)]
-    notes += [*list_missing_intervals(columns, rows), *tables.notes]
+    notes += [*_list_reasons(columns, rows), *tables.notes]
     published = [system for system in tables.systems if system.published]
     reason = "these are not the answers and labels of the authors' qa_human_check.json"
     if published:
@@ -161,7 +165,28 @@ def _build_table_1(tables: ScoreTables, seed: int) -> ReproducedTable:
         rows=rows,
         not_comparable=reason,
         notes=notes,
+        texts=columns[:1],
     )
+
+
+def _list_reasons(columns: Sequence[str], rows: Sequence[ReproducedRow]) -> list[str]:
+    """Return a note for each reason why correlations, or their intervals, are missing."""
+    places: dict[tuple[str, str], dict[str, list[str]]] = {}
+    computed: Counter[str] = Counter()
+    for row in rows:
+        for column, cell in zip(columns, row.cells, strict=True):
+            computed[column] += bool(cell.values.get("n"))
+            if reason := cell.values.get("reason"):
+                what = "Undefined" if cell.values.get("value") is None else "No interval"
+                places.setdefault((what, reason), {}).setdefault(column, []).append(row.name)
+    notes = []
+    for (what, reason), by_column in places.items():
+        listed = []
+        for column, names in by_column.items():
+            are_all = 1 < computed[column] == len(names)
+            listed.append(f"{'all scores' if are_all else ', '.join(names)} ({column})")
+        notes.append(f"{what}: {'; '.join(listed)}: {reason}.")
+    return notes
 
 
 def describe_gain(system: SystemScores, seed: int) -> list[str]:
@@ -188,14 +213,10 @@ def describe_gain(system: SystemScores, seed: int) -> list[str]:
     rng = generator(seed, "reproduce", PAPER, system.name, "gain")
     drawn = [subtract(weights) for weights in cluster_weights(questions, rng, REPLICATES)]
     test = bootstrap_test(value, np.concatenate(drawn), int(questions.max()) + 1)
-    name = f"r of Trust_OV less that of Trust_FC, {system.name}"
+    name = f"r(Trust_OV) \N{MINUS SIGN} r(Trust_FC), {system.name}"
     if test.interval is None or test.p is None:
         return [f"{name}: {number(value, 3)}; no interval: {test.without}."]
     return [f"{name}: {with_interval(value, test.interval)}, p {p_text(test.p)}."]
-
-
-def _last_row(reads: Reads) -> str:
-    return [row.title for row in TABLE_1 if row.reads == reads][-1]
 
 
 def _explain_meteor(published: Sequence[SystemScores]) -> list[str]:
@@ -227,9 +248,10 @@ def _build_correlation_cell(
     if not has_scores:
         return ReproducedCell(NO_FIGURE, {"value": None, "n": 0})
     n, value = estimate.n, estimate.value
+    reason = (estimate.without or "").removesuffix(UNIT_ADVICE)
     if value is None:
         # Not a missing score, but one that says nothing, as where no answer is an exact match.
-        values = {"value": None, "n": n, "reason": estimate.without}
+        values = {"value": None, "n": n, "reason": reason}
         return ReproducedCell("undefined", values, printed)
     p = pearson_p_value(value, n)
     text = with_interval(value, estimate.interval)
@@ -245,56 +267,10 @@ def _build_correlation_cell(
             "interval": estimate.interval,
             "p": p,
             "n": n,
-            "reason": estimate.without,
+            "reason": reason,
         },
         printed,
     )
-
-
-def _build_table_2(setup: ReproductionSetup, tables: ScoreTables) -> ReproducedTable | None:
-    """Build the agreement of raters by system; ``None`` without ratings."""
-    path = None
-    if setup.data is not None and setup.data.is_dir():
-        path = setup.find_file(*RATING_FILES)
-    if path is None:
-        tables.missing["Table 2"] = (
-            f"ratings of two raters, {RATING_FILES[0]} in --data: item, model, rater, rating; "
-            "the authors' fifty double annotations were not published"
-        )
-        return None
-    ratings = read_ratings(path)
-    raters = list(dict.fromkeys(rating.rater for rating in ratings.ratings))
-    counts = Counter(rating.model for rating in ratings.ratings)
-    names = [*(name for name in counts if name and len(counts) > 1), "Overall"]
-    notes = []
-    if len(raters) < 2:
-        cells = [ReproducedCell(NO_FIGURE, {"value": None, "n": 0})] * 2
-        rows = [ReproducedRow(name, cells) for name in names]
-        notes.append(
-            f"{path.name}: one rater ({raters[0]}). Cohen's kappa needs a second rater of the same "
-            "answers."
-        )
-    else:
-        agreement = measure_agreement(ratings)
-        by_name = {**agreement.models, "Overall": agreement.overall}
-        rows = [_build_kappa_row(name, by_name[name]["mean_kappa"]) for name in names]
-        if len(raters) > 2:
-            notes.append(f"{len(raters)} raters: the mean of kappa over their pairs.")
-    columns = ["answers", "Cohen's kappa"]
-    return ReproducedTable(
-        number="Table 2",
-        title="agreement of the annotators",
-        first="system",
-        columns=columns,
-        rows=rows,
-        not_comparable="the authors' double annotations were not published",
-        notes=[*notes, *list_missing_intervals(columns, rows)],
-    )
-
-
-def _build_kappa_row(name: str, kappa: Estimate) -> ReproducedRow:
-    cell = ReproducedCell.of_estimate(kappa.value, kappa.interval, n=kappa.n, reason=kappa.without)
-    return ReproducedRow(name, [ReproducedCell.of_count(kappa.n), cell])
 
 
 def _build_table_3(tables: ScoreTables) -> ReproducedTable:
@@ -338,7 +314,7 @@ def _build_criterion_cells(
     interval = compute_interval(
         Share("right"), right, system.questions[is_labelled], (0.0, 1.0), "answers"
     )
-    reason = interval if isinstance(interval, str) else ""
+    reason = interval.removesuffix(UNIT_ADVICE) if isinstance(interval, str) else ""
     return [
         count,
         ReproducedCell.of_estimate(
@@ -369,15 +345,21 @@ def _describe_data(setup: ReproductionSetup, tables: ScoreTables) -> str:
     return f"Answers of {setup.data} by system: {counts}."
 
 
-def _list_differences(setup: ReproductionSetup) -> list[str]:
+def _list_differences(setup: ReproductionSetup, tables: ScoreTables) -> list[str]:
+    """Say what differs from the paper, of the scores that were computed."""
+    by_title = {
+        "Exact Match": "Scores of common words follow the recipe that gives the paper's figures on "
+        "the authors' file: normalised and any gold answer for Exact Match, raw words and all gold "
+        "answers for BLEU (BLEU-4 with smoothing 4), the first gold answer for the others.",
+        "Trust_BC": "Trust_BC: an unreadable reply is asked for again, then replaced by another "
+        "choice; the authors' program counts it as inconsistent.",
+        "Trust_FC": "Trust_FC: passages are judged one by one by an entailer; --judge URI judges "
+        "all at once, as in the paper. The query is in other words than the paper's.",
+    }
     result = [
-        "Exact Match, BLEU, ROUGE-L and METEOR follow the recipe that gives the paper's figures "
-        "on the authors' file: normalised and any gold answer for Exact Match, raw words and all "
-        "gold answers for BLEU (BLEU-4 with smoothing 4), the first gold answer for the others.",
-        "Trust_BC: an unreadable reply is asked for again, then replaced by another choice; the "
-        "authors' program counts it as inconsistent.",
-        "Trust_FC: passages are judged one by one by an entailer; --judge URI judges all at once, "
-        "as in the paper. The query is in other words than the paper's.",
+        difference
+        for title, difference in by_title.items()
+        if any(system.scores.get(title) for system in tables.systems)
     ]
     if setup.is_bundled:
         result += [
@@ -395,14 +377,15 @@ def _build_charts(tables: ScoreTables, table_1: ReproducedTable) -> list[Chart]:
     for place, system in enumerate(tables.systems):
         estimates = []
         for row in table_1.rows:
-            values = row.cells[place].values
+            # The first column is the kind of score.
+            values = row.cells[place + 1].values
             if values["value"] is not None:
                 estimates.append((row.name, values["value"], values["interval"]))
         if estimates:
             charts.append(
                 Chart(
                     f"{system.name}: r of each score with the labels",
-                    "A bar is the 95 % interval, its line r. 0: no relation.",
+                    "A bar is the 95 % interval, its line r.",
                     [interval_bars(estimates)],
                 )
             )

@@ -9,10 +9,13 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from trustassay.calls.capability import capability
+from trustassay.core.event_loop import run_anywhere
 from trustassay.core.metric import Metric
 from trustassay.core.sample import Sample, question_key
 from trustassay.errors import UsageError
@@ -34,9 +37,11 @@ from trustassay.papers.reproduce.scoring import (
     score_samples,
 )
 from trustassay.papers.reproduce.setup import ReproductionSetup
-from trustassay.runs.needs import name_models
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.needs import Unloaded, choose_backends, name_models
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.resampling import cluster_numbers
+from trustassay.text.words import amount
 
 UNNAMED = "answers"
 """The system of answers that name no model."""
@@ -51,6 +56,12 @@ AUTHORS_SYSTEMS: Mapping[str, str] = {
 }
 """By digest of the answers and labels in the authors' ``qa_human_check.json``: the system."""
 Reads = Literal["gold answers", "the question", "evidence"]
+KINDS: Mapping[Reads, str] = {
+    "gold answers": "reference-based",
+    "the question": "without evidence",
+    "evidence": "with evidence",
+}
+"""By what a score reads, the group of its row in the paper."""
 OF_MODELS = (
     "the paper publishes no scores of single answers, and names the model behind GPTScore alone"
 )
@@ -104,6 +115,7 @@ LIKELIHOODS: Mapping[str, str] = {
     "gptscore": "--backend judge=gptscore=hf:MODEL (the paper took google/flan-t5-base)",
 }
 """By family, the option that gives its model."""
+BERTSCORE_MODEL = "--backend token-embedder=hf:MODEL (roberta-large as usual)"
 USED_BACKENDS = frozenset(
     "token_embedder judge retriever entailer generator distractors linker".split()
 )
@@ -196,6 +208,55 @@ def group_systems(samples: Sequence[Sample], source: str) -> ScoreTables:
     return ScoreTables(systems, read.kind, notes=notes)
 
 
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run that asks models: what it scores, how, and by whom."""
+
+    name: str
+    """Of its folder."""
+    title: str
+    """The row of Table 1 that it gives."""
+    samples: Sequence[Sample]
+    metric: Metric
+    backends: Mapping[str, Any]
+    part: str = ""
+    """The part of the metric that is the row's score; empty for its score."""
+    system: str = ""
+    """The model that is asked about its answers; empty for a run over all systems."""
+    is_recorded: bool = False
+
+    def score(self, setup: ReproductionSetup, tables: ScoreTables) -> list[ScoredSample]:
+        """Score its samples, add the scores to the tables, and say which could not be scored."""
+        _, scored = score_samples(
+            self.samples,
+            self.metric,
+            setup,
+            self.name,
+            self.backends,
+            recorded=self.is_recorded,
+        )
+        tables.add(self.title, scored, self.part)
+        name = f"{self.title}, {self.system}" if self.system else self.title
+        tables.notes += [f"{name}: {line}" for line in describe_failures(scored)]
+        if unassessed := describe_unassessed(scored):
+            tables.notes.append(f"{name}: {unassessed}.")
+        return scored
+
+
+def describe_unassessed(scored: Sequence[ScoredSample]) -> str:
+    """Say how many answers have no score without an error, and why the first has none."""
+    without = [
+        one.assessment
+        for one in scored
+        if one.assessment.error is None and one.assessment.score is None
+    ]
+    if not without:
+        return ""
+    reason = without[0].reason.removeprefix("not assessable: ")
+    count = f"{len(without):,} of {amount(len(scored), 'answer')}"
+    return f"{count} not assessable; the first: {reason}"
+
+
 def compute_scores(
     setup: ReproductionSetup, tables: ScoreTables, samples: Sequence[Sample]
 ) -> None:
@@ -205,19 +266,37 @@ def compute_scores(
         BadInputError, UsageError, BackendError: a model cannot be used, or is not one of the data's
             systems; no answer was scored yet.
     """
-    models = assign_models(setup, tables, samples)
-    likelihood_models = name_likelihood_models(setup)
+    likelihoods = _plan_likelihoods(setup, tables, samples)
+    choices = _plan_consistency(setup, tables, samples)
+    facts = _plan_facts(setup, tables, samples)
+    check_models(setup, [*likelihoods, *choices, *facts])
     _score_lexical(setup, tables, samples)
-    _score_by_models(setup, tables, samples, likelihood_models)
-    _score_trust(setup, tables, samples, models)
+    for run in likelihoods:
+        run.score(setup, tables)
+    _score_trust(setup, tables, choices, facts)
+
+
+def check_models(setup: ReproductionSetup, runs: Sequence[PlannedRun]) -> None:
+    """Check that the models of all runs can be used, before any is asked.
+
+    Raises:
+        UsageError, BackendError: one cannot be, or its key is missing.
+    """
+    for run in runs:
+        stores = setup.options.stores(RunFolder(setup.folder / run.name))
+        chosen = run_anywhere(
+            partial(choose_backends, [run.metric], run.backends, stores=stores, load=False)
+        )
+        for place, backend in chosen.by_key.items():
+            # Whether a module has the function is only known when it is imported.
+            if isinstance(backend, Unloaded) and backend.name.startswith("python:"):
+                capability(place.capability).load(backend.name)
 
 
 def assign_models(
     setup: ReproductionSetup, tables: ScoreTables, samples: Sequence[Sample]
 ) -> Sequence[ModelSamples]:
-    """Return the answers of each model; none without models, and for the bundled replies."""
-    if not setup.models:
-        return []
+    """Return the answers of each model, and note and list those of models that are not given."""
     if len(setup.models) > 1 and any(not sample.model for sample in samples):
         raise InputError(
             "several --model, and answers without a model: expected the field model, the name "
@@ -225,6 +304,8 @@ def assign_models(
         )
     models, left_out = assign_samples(samples, setup.models)
     tables.notes += [f"Trust_BC and Trust_OV: {line}" for line in describe_left_out(left_out)]
+    for name in left_out:
+        tables.missing[f"Trust_BC and Trust_OV of {name}"] = f"its model: --model {name}=URI"
     return models
 
 
@@ -269,67 +350,123 @@ def _score_lexical(
         tables.notes += describe_failures(scored)
 
 
-def _score_by_models(
-    setup: ReproductionSetup,
-    tables: ScoreTables,
-    samples: Sequence[Sample],
-    likelihood_models: Mapping[str, Any],
-) -> None:
-    """Score by the measures that need a model on this machine, as far as it is given."""
-    with_golds = [sample for sample in samples if golds_of(sample)]
-    if embedder := setup.backends.get("token_embedder"):
-        if with_golds:
-            metric = Reference(parts="bertscore", score="bertscore")
-            backends = {"token_embedder": embedder}
-            _, scored = score_samples(with_golds, metric, setup, "bertscore", backends)
-            tables.add("BERTScore", scored, "bertscore")
-        else:
-            tables.missing["BERTScore"] = NO_GOLDS
-    else:
-        tables.missing["BERTScore"] = "--backend token-embedder=hf:MODEL (roberta-large as usual)"
+def _plan_likelihoods(
+    setup: ReproductionSetup, tables: ScoreTables, samples: Sequence[Sample]
+) -> list[PlannedRun]:
+    """Plan the measures that need a model on this machine, as far as it is given."""
+    models = name_likelihood_models(setup)
     retriever = setup.backends.get("retriever")
-    readable = {
+    with_golds = [sample for sample in samples if golds_of(sample)]
+    readable: Mapping[Reads, Sequence[Sample]] = {
         "gold answers": with_golds,
-        "the question": list(samples),
+        "the question": samples,
         "evidence": [s for s in samples if retriever or s.documents],
     }
+    runs = []
     for row in TABLE_1:
         family = row.part.partition("_")[0]
-        if family not in LIKELIHOODS:
+        if family not in LIKELIHOODS and family != "bertscore":
             continue
-        if family not in likelihood_models:
-            tables.missing[row.title] = LIKELIHOODS[family]
+        backends: dict[str, Any] = {}
+        if family == "bertscore" and "token_embedder" in setup.backends:
+            backends["token_embedder"] = setup.backends["token_embedder"]
+        elif family in models:
+            backends["judge"] = {family: models[family]}
+        if not backends:
+            tables.missing[row.title] = LIKELIHOODS.get(family, BERTSCORE_MODEL)
         elif not readable[row.reads]:
             tables.missing[row.title] = NO_GOLDS if row.reads == "gold answers" else NO_EVIDENCE
         else:
-            metric = Reference(parts=row.part, score=row.part)
-            backends = {"judge": {family: likelihood_models[family]}}
             if row.reads == "evidence" and retriever:
                 backends["retriever"] = retriever
-            _, scored = score_samples(readable[row.reads], metric, setup, row.part, backends)
-            tables.add(row.title, scored, row.part)
-            tables.notes += describe_failures(scored)
+            metric = Reference(parts=row.part, score=row.part)
+            runs.append(
+                PlannedRun(
+                    row.part, row.title, readable[row.reads], metric, backends, part=row.part
+                )
+            )
+    return runs
+
+
+def _plan_consistency(
+    setup: ReproductionSetup, tables: ScoreTables, samples: Sequence[Sample]
+) -> list[PlannedRun]:
+    """Plan Trust_BC, a run for each model; the bundled replies are of one.
+
+    Raises:
+        InputError, UsageError: a model fits no answer, or distractors are asked for without one.
+    """
+    title = "Trust_BC"
+    backends = _select_backends(setup, "generator", "distractors", "linker")
+    if backends and not setup.models:
+        raise UsageError(
+            f"--backend {next(iter(backends))}: it is for the distractors of Trust_BC, which needs "
+            "--model"
+        )
+    if setup.is_bundled and not setup.models:
+        recorded = {"model": open_recorded_model()}
+        name = "consistency"
+        return [PlannedRun(name, title, samples, RECORDED_CHECKS, recorded, is_recorded=True)]
+    if not setup.models:
+        tables.missing[title] = "the model that gave the answers: --model NAME=URI"
+        return []
+    runs = []
+    for number, part in enumerate(assign_models(setup, tables, samples), 1):
+        has_distractors = all(sample.wrong_answers for sample in part.samples)
+        metric = Consistency(sources="given" if has_distractors else None)
+        of_model = {**backends, "model": part.model}
+        name = f"consistency-{number}"
+        runs.append(PlannedRun(name, title, part.samples, metric, of_model, system=part.name))
+    return runs
+
+
+def _plan_facts(
+    setup: ReproductionSetup, tables: ScoreTables, samples: Sequence[Sample]
+) -> list[PlannedRun]:
+    """Plan Trust_FC, one run over all systems; none without passages.
+
+    Raises:
+        UsageError: an entailer is given beside a judge, which takes its place.
+    """
+    if setup.judge is not None and "entailer" in setup.backends:
+        raise UsageError("--backend entailer: --judge checks the facts in its place; give one")
+    backends = _select_backends(setup, "retriever", "entailer")
+    if not ("retriever" in backends or any(sample.documents for sample in samples)):
+        tables.missing["Trust_FC"] = NO_EVIDENCE
+        return []
+    metric = FactCheck()
+    if setup.judge is not None:
+        metric = FactCheck(by="model")
+        backends["judge"] = setup.judge
+    return [PlannedRun("factcheck", "Trust_FC", samples, metric, backends)]
 
 
 def _score_trust(
     setup: ReproductionSetup,
     tables: ScoreTables,
-    samples: Sequence[Sample],
-    models: Sequence[ModelSamples],
+    choice_runs: Sequence[PlannedRun],
+    fact_runs: Sequence[PlannedRun],
 ) -> None:
     """Score by Trust_BC, Trust_FC and, of answers that have both, Trust_OV."""
-    consistency = _score_consistency(setup, tables, samples, models)
-    facts = _score_facts(setup, tables, samples)
-    if not (consistency and facts):
+    choices: dict[str, str | None] = {}
+    for run in choice_runs:
+        scored = run.score(setup, tables)
+        choices |= {one.sample.id: one.assessment.verdict for one in scored}
+        if not any(one.assessment.verdict for one in scored):
+            reason = describe_unassessed(scored) or describe_failures(scored)[0].rstrip(".")
+            of = f" of {run.system}" * bool(run.system)
+            tables.missing[f"Trust_BC and Trust_OV{of}"] = reason
+    verdicts: dict[str, Any] = {}
+    for run in fact_runs:
+        scored = run.score(setup, tables)
+        verdicts |= {one.sample.id: one.assessment.verdict for one in scored}
+    if not (choice_runs and fact_runs):
         absent = [title for title in ("Trust_BC", "Trust_FC") if title in tables.missing]
         tables.missing["Trust_OV"] = f"{' and '.join(absent)}, which it combines"
         return
-    verdicts = {one.sample.id: one.assessment.verdict for one in facts}
-    choices = {one.sample.id: one.assessment.verdict for one in consistency}
     for system in tables.systems:
         for sample in system.samples:
-            verdict: Any = verdicts.get(sample.id)
-            choice = choices.get(sample.id)
+            verdict, choice = verdicts.get(sample.id), choices.get(sample.id)
             # Where one part is not assessable, neither is the whole.
             if verdict and choice:
                 system.verdicts[sample.id] = verdict, choice == "consistent"
@@ -337,54 +474,6 @@ def _score_trust(
             key: trust_ov(verdict, consistent=consistent)
             for key, (verdict, consistent) in system.verdicts.items()
         }
-
-
-def _score_consistency(
-    setup: ReproductionSetup,
-    tables: ScoreTables,
-    samples: Sequence[Sample],
-    models: Sequence[ModelSamples],
-) -> list[ScoredSample]:
-    if setup.is_bundled and not models:
-        model = open_recorded_model()
-        _, scored = score_samples(
-            samples, RECORDED_CHECKS, setup, "consistency", {"model": model}, recorded=True
-        )
-        tables.add("Trust_BC", scored)
-        tables.notes += describe_failures(scored)
-        return scored
-    if not models:
-        tables.missing["Trust_BC"] = "the model that gave the answers: --model NAME=URI"
-        return []
-    scored = []
-    for number, part in enumerate(models, 1):
-        has_distractors = all(sample.wrong_answers for sample in part.samples)
-        metric = Consistency(sources="given" if has_distractors else None)
-        backends = _select_backends(setup, "generator", "distractors", "linker")
-        _, of_model = score_samples(
-            part.samples, metric, setup, f"consistency-{number}", {**backends, "model": part.model}
-        )
-        scored += of_model
-        tables.notes += describe_failures(of_model)
-    tables.add("Trust_BC", scored)
-    return scored
-
-
-def _score_facts(
-    setup: ReproductionSetup, tables: ScoreTables, samples: Sequence[Sample]
-) -> list[ScoredSample]:
-    backends = _select_backends(setup, "retriever", "entailer")
-    if not ("retriever" in backends or any(sample.documents for sample in samples)):
-        tables.missing["Trust_FC"] = NO_EVIDENCE
-        return []
-    metric: Metric = FactCheck()
-    if setup.judge is not None:
-        metric = FactCheck(by="model")
-        backends = {"judge": setup.judge, **_select_backends(setup, "retriever")}
-    _, scored = score_samples(samples, metric, setup, "factcheck", backends)
-    tables.add("Trust_FC", scored)
-    tables.notes += describe_failures(scored)
-    return scored
 
 
 def _select_backends(setup: ReproductionSetup, *names: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from trustassay.core.assessment import Mean, compute_interval
 from trustassay.core.evidence import EvidenceRows
@@ -46,8 +47,8 @@ from trustassay.papers.reproduce.tables import (
 )
 from trustassay.people.agree import RaterAgreement, measure_agreement
 from trustassay.people.votes import join_ratings
-from trustassay.report.charts import AnswerLevels, level_pairs_svg, level_votes_svg
-from trustassay.report.document import Chart, DrawingBlock
+from trustassay.report.charts import ChartMark, bars_svg
+from trustassay.report.document import MEAN, Bar, Bars, Chart, Panels
 from trustassay.report.text import number
 from trustassay.statistics import Floats
 from trustassay.statistics.agreement import cohen_kappa, item_interval
@@ -77,6 +78,7 @@ AGREEMENT_COLUMNS = ("answers", "matched", "lower", "higher", "kappa, quadratic"
 SPREAD = "mean standard deviation"
 STABILITY_COLUMNS = ("answers", SPREAD, "variance 0", "inconsistent", "replies not read")
 RATER_COLUMNS = ("answers", "equal, %", "kappa, quadratic", "alpha, ordinal")
+NO_TWO_VOTES = "no answer has two votes that could be read"
 NOT_THE_ARTICLES = (
     "of the article's 21 answers six are printed, and its judge, GPT-4 of 2023, cannot be asked"
 )
@@ -139,15 +141,15 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         InputError, BadInputError: the data cannot be read, or answers lack what a judge needs.
         UsageError: there is no judge for the user's answers, or no level to compare with.
     """
-    refuse_options(PAPER, setup, "models", "references")
-    repeats, judge, judge_text = choose_judge(setup)
+    refuse_options(PAPER, setup, "models", "references", "backends")
     path = setup.find_file(*ANSWER_FILES) or (BUNDLED_ANSWERS if setup.is_bundled else None)
     if path is None:
         raise InputError(
             f"{setup.data}: expected {', '.join(ANSWER_FILES)}: question, response, answers, and "
             "expected, the level by rubric, as in {'truthfulness': 3, 'informativeness': 2}"
         )
-    answers = read_records(path, setup.selection)
+    repeats, judge, judge_text = choose_judge(setup)
+    answers = read_records(path, setup.selection, limits_answers=True)
     ratings = {rubric: find_ratings(setup, rubric) for rubric in RUBRICS}
     rubrics = [
         rubric
@@ -181,7 +183,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         differences=_list_differences(setup, answers, repeats),
         missing=missing,
         settings=setup.describe_settings() | {"rounds": repeats, "temperature": TEMPERATURE},
-        charts=[chart for of_rubric in votes for chart in _build_charts(of_rubric)],
+        charts=[Chart("Votes on each answer", "", [Panels([*map(_build_chart, votes)])])],
     )
 
 
@@ -274,7 +276,7 @@ def _build_agreement_table(votes: Sequence[RoundVotes], repeats: int) -> Reprodu
         rows=rows,
         not_comparable=NOT_THE_ARTICLES,
         notes=[
-            "Lower: the judge gives a lower level than people expected. Intervals are over "
+            "Lower: the judge rated lower than people expected. Intervals are over "
             "answers; all are answers to one question, so they do not speak of other questions.",
             *list_missing_intervals(AGREEMENT_COLUMNS, rows),
             *(f"{of_rubric.rubric}: {note}" for of_rubric in votes for note in of_rubric.notes),
@@ -287,20 +289,22 @@ def _build_agreement_row(votes: RoundVotes, name: str, levels: Floats) -> Reprod
     judged, expected = levels[is_compared], votes.expected[is_compared]
     n = len(judged)
     shares = [judged == expected, judged < expected, judged > expected]
+    # Which of both is missing everywhere, if one is.
+    reason = "no reply could be read" if np.isnan(levels).all() else "no expected level"
     kappa = _estimate_kappa(expected, judged, sorted(votes.scale.values()))
     return ReproducedRow(
         f"{votes.rubric}, {name}",
         [
             ReproducedCell.of_count(n),
-            *(_build_share_cell(int(share.sum()), n) for share in shares),
+            *(_build_share_cell(int(share.sum()), n, reason) for share in shares),
             ReproducedCell.of_estimate(kappa.value, kappa.interval, n=n, reason=kappa.without),
         ],
     )
 
 
-def _build_share_cell(count: int, n: int) -> ReproducedCell:
+def _build_share_cell(count: int, n: int, reason_without: str) -> ReproducedCell:
     if not n:
-        return ReproducedCell(NO_FIGURE, {"value": None, "n": 0, "reason": "no expected level"})
+        return ReproducedCell(NO_FIGURE, {"value": None, "n": 0, "reason": reason_without})
     low, high = (100 * end for end in binomial_interval(count, n))
     text = f"{count} of {n} ({number(low, 0)} to {number(high, 0)} %)"
     return ReproducedCell(text, {"value": count, "n": n, "interval": (low, high)})
@@ -339,7 +343,9 @@ def _build_stability_table(votes: Sequence[RoundVotes], repeats: int) -> Reprodu
         deviations = of_rubric.deviations[~np.isnan(of_rubric.deviations)]
         width = max(of_rubric.scale.values()) - min(of_rubric.scale.values())
         mean: float | None = None
-        interval: Any = None
+        without = "one vote has no variance" if repeats == 1 else NO_TWO_VOTES
+        # A text is the reason why there is no interval.
+        interval: Any = without
         if len(deviations):
             mean = float(deviations.mean())
             # Every answer counts as a unit of its own.
@@ -357,7 +363,7 @@ def _build_stability_table(votes: Sequence[RoundVotes], repeats: int) -> Reprodu
                     ReproducedCell.of_estimate(
                         mean, None if reason else interval, n=len(deviations), reason=reason
                     ),
-                    _build_share_cell(steady, len(deviations)),
+                    _build_share_cell(steady, len(deviations), without),
                     ReproducedCell.of_count(len(deviations) - steady),
                     ReproducedCell.of_count(unread, n=of_rubric.levels.size),
                 ],
@@ -531,7 +537,7 @@ def _list_differences(
         f"The judge is asked at temperature {TEMPERATURE:g}; the article names none.",
         "A reply without a level is asked for once more, then left out and counted; the article "
         "says nothing of such replies.",
-        "The majority of equally frequent levels is the lowest.",
+        "If levels are equally frequent, the lowest counts as the majority.",
     ]
     if setup.is_bundled:
         result.insert(
@@ -552,33 +558,34 @@ def _list_differences(
     return result
 
 
-def _build_charts(votes: RoundVotes) -> list[Chart]:
-    """Draw the judged level beside the expected one, and the spread over runs."""
+def _build_chart(votes: RoundVotes) -> Chart:
+    """Draw the votes on each answer, a row each, and the level that people expected as a line."""
     upwards = sorted(votes.scale, key=votes.scale.__getitem__)
-    places = {votes.scale[label]: place for place, label in enumerate(upwards)}
-    drawn: list[AnswerLevels] = []
+    bars = []
     for place, answer in enumerate(votes.answers[:MAX_DRAWN_ANSWERS]):
         levels = votes.levels[place]
         counts = [int((levels == votes.scale[label]).sum()) for label in upwards]
-        expected, majority = votes.expected[place], votes.majority[place]
-        drawn.append(
-            (
-                answer.id[:40],
-                None if np.isnan(expected) else places[float(expected)],
-                None if np.isnan(majority) else places[float(majority)],
-                counts,
-            )
-        )
-    runs = amount(votes.levels.shape[1], "run")
-    return [
-        Chart(
-            f"{votes.rubric}: judge and people",
-            "A ring is the level that people expected, a dot the one that most runs give.",
-            [DrawingBlock(level_pairs_svg(upwards, drawn))],
-        ),
-        Chart(
-            f"{votes.rubric}: {runs}",
-            "The area of a dot is the share of runs; an answer with one dot has no variance.",
-            [DrawingBlock(level_votes_svg(upwards, drawn))],
-        ),
-    ]
+        expected = _name_level(votes, float(votes.expected[place]))
+        majority = _name_level(votes, float(votes.majority[place]))
+        marks = []
+        if expected in upwards:
+            # In the middle of the level's column.
+            marks.append(ChartMark("mean", (upwards.index(expected) + 0.5) / len(upwards)))
+        name = answer.id[:40]
+        listed = ", ".join(f"{n} × {label}" for n, label in zip(counts, upwards, strict=True) if n)
+        label = f"{name}: expected {expected}, judged {majority}; votes: {listed or 'none'}"
+        total = max(sum(counts), 1)
+        drawing = bars_svg([count / total for count in counts], 1.0, label, marks)
+        bars.append(Bar(name, f"people {expected}, judge {majority}", drawing))
+    left_out = len(votes.answers) - len(bars)
+    more = f" {amount(left_out, 'more answer')} not drawn." if left_out else ""
+    note = Markup(
+        "Across: levels {} to {}; a bar: the share of {} for a level; {}the level that people "
+        "expected. Judge: the majority. An answer with a single bar has no variance.{}"
+    ).format(upwards[0], upwards[-1], amount(votes.levels.shape[1], "vote"), MEAN, more)
+    return Chart(votes.rubric, note, [Bars(bars, upwards, "thin")])
+
+
+def _name_level(votes: RoundVotes, level: float) -> str:
+    names = {value: label for label, value in votes.scale.items()}
+    return names.get(level, NO_FIGURE)
