@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,8 @@ from trustassay.core.files import open_atomic
 from trustassay.report.charts import bars_svg, box_svg
 from trustassay.report.document import Bar, Bars, Chart, PageDocument, Section, Table, Text
 from trustassay.report.document import DocumentRow as TableRow
-from trustassay.report.text import number
+from trustassay.report.terminal import visible
+from trustassay.report.text import number, split_code
 from trustassay.statistics.intervals import MIN_UNITS, MIN_UNITS_FOR_MEANS, mean_interval, unit_mean
 from trustassay.text.words import amount
 
@@ -150,12 +152,32 @@ def note_left_out(left_out: Mapping[str, str], what: str) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """Return text in one line, with all signs of Markdown escaped."""
-    escaped = " ".join(text.split())
+    """Return text in one line, with all signs of Markdown escaped.
+
+    Control characters are spelled out: a terminal that shows the file would obey them.
+    """
+    return _escape_signs(_write_on_one_line(text))
+
+
+def escape_sentence(text: str) -> str:
+    """Return text like :func:`escape_markdown`, with what stands between backticks as code."""
+    pieces = split_code(_write_on_one_line(text))
+    # Signs have no meaning in code.
+    return "".join(
+        f"`{piece}`" if place % 2 else _escape_signs(piece) for place, piece in enumerate(pieces)
+    )
+
+
+def _write_on_one_line(text: str) -> str:
+    spaced = "".join(" " if unicodedata.category(c) == "Zs" or c in "\r\n\t" else c for c in text)
+    return " ".join(visible(spaced).split())
+
+
+def _escape_signs(text: str) -> str:
     # The first is the backslash itself, so that no escape is escaped again.
     for sign in "\\`*_<>[]|#":
-        escaped = escaped.replace(sign, f"\\{sign}")
-    return escaped
+        text = text.replace(sign, f"\\{sign}")
+    return text
 
 
 def format_markdown_row(cells: Sequence[str]) -> str:
