@@ -342,7 +342,8 @@ def _describe_data(setup: ReproductionSetup, samples: Sequence[Sample]) -> str:
     if setup.is_bundled:
         return (
             f"{amount(n, 'bundled cited answer')}: those of Qwen2.5-Coder-1.5B-Instruct are the "
-            "model's own words; those of model-a and model-b were written for this project, good and bad."
+            "model's own words; those of model-a and model-b were written for this project, good "
+            "and bad."
         )
     return f"{amount(n, 'answer')} of {setup.data}."
 
