@@ -44,7 +44,8 @@ def reproduce(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--model",
-            "A model under assessment, a URI as for score. May be given more than once.",
+            "A model under assessment, a URI as for score. May be given more than once. It answers "
+            "rows that name no other model; harmonicity takes 11 calls a question.",
             metavar="[NAME=]URI",
             group=MODELS,
         ),
