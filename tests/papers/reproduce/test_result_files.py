@@ -53,6 +53,12 @@ def test_other_work_in_the_folder_is_refused_before_anything_is_scored(
     assert (out / name).read_text() == content
 
 
+def test_a_file_is_no_folder_for_the_tables(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    result = cli("papers", "reproduce", "harmonicity", "--out", "notes.txt")
+    assert (result.status, "is a file" in result.err) == (2, True)
+
+
 def test_an_earlier_result_of_the_same_paper_is_replaced(tmp_path: Path) -> None:
     build_result("first").write(tmp_path)
     build_result("second").write(tmp_path)
@@ -64,6 +70,7 @@ def test_an_earlier_result_of_the_same_paper_is_replaced(tmp_path: Path) -> None
     ("answer", "written"),
     [
         ("\x1b[31mred", r"\<U+001B\>\[31mred"),
+        ("a\x9b1mb\udc00c", r"a\<U+009B\>1mb\<U+DC00\>c"),
         ("a\x07b\u202ec", r"a\<U+0007\>b\<U+202E\>c"),
         ("two\r\nlines\tand\u00a0space", "two lines and space"),
     ],
@@ -75,6 +82,8 @@ def test_control_characters_are_visible_in_markdown(
     text = (tmp_path / "reproduction.md").read_text()
     assert text.count(written) == 4  # a row's name, its cell, a note and a difference
     assert all(character.isprintable() or character == "\n" for character in text)
+    raw = (tmp_path / "reproduction.json").read_text()
+    assert all(character.isprintable() or character in "\n\u00a0" for character in raw)
     assert json.loads((tmp_path / "reproduction.json").read_text())["differences"] == [answer]
 
 

@@ -92,7 +92,8 @@ def reproduce(  # noqa: PLR0913 - one argument an option
     \b
     trustscore    Zheng et al. 2024: Tables 1 to 3
     fewl          Wei et al. 2024: Tables 1 to 12
-    harmonicity   Kersting et al. 2024: Tables 1 to 4 and 7 to 13, Figures 1 and 2, Gamma map
+    harmonicity   Kersting et al. 2024: Tables 1 to 4 and 7 to 13, Figures 1 and 2,
+                  the Gamma map
     trust-eval    Song et al. 2025: the 28 figures of Trust-Eval
     truthfulness  WillowTree 2023: agreement with people, and stability
 

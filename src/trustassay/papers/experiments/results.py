@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ from trustassay.statistics.intervals import MIN_UNITS, MIN_UNITS_FOR_MEANS, mean
 from trustassay.text.words import amount
 
 Floats = NDArray[np.float64]
+JSON_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls that a terminal obeys, marks that reorder text, and halves of characters."""
 
 
 class Cell(NamedTuple):
@@ -115,8 +118,7 @@ class ExperimentResult:
 
     def write(self, folder: Path) -> None:
         """Write ``experiment.json``, ``experiment.md``, and the page if there are drawings."""
-        # NaN is no JSON: a figure that does not exist must be `None`.
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = dump_result(self.to_dict())
         # Each file is written in full or not at all.
         for name, content in (("experiment.json", text), ("experiment.md", self.to_markdown())):
             with open_atomic(folder / name) as file:
@@ -149,6 +151,13 @@ def note_left_out(left_out: Mapping[str, str], what: str) -> list[str]:
     if not left_out:
         return []
     return [f"{len(left_out):,} {what}; the first: {next(iter(left_out.values()))}"]
+
+
+def dump_result(content: Mapping[str, Any]) -> str:
+    """Return the JSON of a result, with control characters that JSON allows as escapes, too."""
+    # NaN is no JSON: a figure that does not exist must be `None`.
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    return JSON_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
 def escape_markdown(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from trustassay.core.files import write_atomic
 from trustassay.errors import UsageError
 from trustassay.papers.experiments.results import (
+    dump_result,
     escape_markdown,
     escape_sentence,
     format_markdown_row,
@@ -45,6 +46,8 @@ def refuse_other_work(folder: Path, paper: str) -> None:
     A ``reproduction.json`` of the same paper is an earlier result of ours, and is replaced with
     the files beside it.
     """
+    if folder.is_file():
+        raise UsageError(f"{folder} is a file; expected a folder for --out")
     present = [name for name in RESULT_FILES if (folder / name).exists()]
     if not present:
         return
@@ -253,8 +256,7 @@ class Reproduction:
         """
         refuse_other_work(folder, self.paper)
         folder.mkdir(parents=True, exist_ok=True)
-        # NaN is no JSON: a figure that does not exist must be `None`.
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = dump_result(self.to_dict())
         data, table, page = (folder / name for name in RESULT_FILES)
         write_atomic(data, text.encode())
         write_atomic(table, self.to_markdown().encode())
