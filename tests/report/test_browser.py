@@ -30,6 +30,7 @@ from trustassay.report.document import (
     FoldedBlock,
     Legend,
     LinkItem,
+    ListBlock,
     PageDocument,
     Panels,
     Section,
@@ -344,6 +345,25 @@ def test_ratings_are_ordered_filtered_and_only_text(opened: Opened, tmp_path: Pa
     assert page.locator("img, iframe, base, object, form").count() == 0
 
 
+def test_all_figures_of_a_table_are_in_sight_on_a_narrow_page(
+    opened: Opened, tmp_path: Path
+) -> None:
+    columns = ["Qwen2.5-Coder-1.5B-Instruct", "model-a", "Output"]
+    cells = ["100.0 (92.2 to 100.0)", "87.5", "The answer of a model. " * 9]
+    rows = [DocumentRow("answered_citation_prec", cells)]
+    section = Section("", [Table("Key", columns, rows, texts=["Output"]), ListBlock(["One."])])
+    path = tmp_path / "document.html"
+    PageDocument("papers reproduce", "A paper", {}, "One answer.", [], [section]).write(path)
+    page = opened(path, width=390)
+    ends = "nodes => nodes.map(node => [node.scrollWidth, node.clientWidth])"
+    for content, room in page.locator(".scroll, .scroll td").evaluate_all(ends):
+        assert content <= room
+    # Hidden behind the edge of the scroller, a figure would be beyond the window.
+    right = "nodes => Math.max(...nodes.map(node => node.getBoundingClientRect().right))"
+    assert page.locator("td").evaluate_all(right) <= 390
+    assert page.locator("ul.lines > li").count() == 1
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_document_holds_only_text_and_fits(opened: Opened, tmp_path: Path, width: int) -> None:
     shares = [25.0, 0.0, 75.0]
@@ -367,6 +387,7 @@ def test_a_document_holds_only_text_and_fits(opened: Opened, tmp_path: Path, wid
         Chart(HOSTILE[0], HOSTILE[1], [Bars(bars, ("0", "1")), interval_bars(estimates)]),
         Panels([Chart(text, text, [DrawingBlock(plot.drawing)]) for text in HOSTILE]),
         DrawingBlock(heat, "scroll"),
+        ListBlock(HOSTILE),
         Legend(HOSTILE),
         Legend(HOSTILE, lines=True),
         FoldedBlock(HOSTILE[0], [LinkItem(text, "", text) for text in HOSTILE]),

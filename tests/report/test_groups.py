@@ -196,6 +196,7 @@ def test_drawings_hold_numbers_alone() -> None:
     assert "m = −6.00 (−6.00 to −6.00)" in rated
     assert ">rating</text>" in rated
     assert ">score</text>" in rated
+    assert ">gamma</text>" in rating_svg(groups, groups.whole, ratings_of(groups), "gamma")
     for number in re.findall(r' [xyr]="(.*?)"', drawing + rated):
         assert np.isfinite(float(number))
 

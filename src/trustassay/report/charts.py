@@ -286,9 +286,9 @@ def stacked_svg(parts: Sequence[tuple[str, float]], names: Sequence[str], label:
 
 
 Scale = Callable[[float], float]
-LEFT, RIGHT, TOP, BOTTOM = 34.0, 10.0, 22.0, 26.0
+LEFT, RIGHT, TOP, BOTTOM = 34.0, 10.0, 22.0, 38.0
 """Margins around the drawing of ratings by score."""
-RATINGS_SIZE = (300.0, 200.0)
+RATINGS_SIZE = (300.0, 212.0)
 """Width and height of the drawing of ratings by score."""
 CURVES_SIZE = (300.0, 260.0)
 """Width and height of a drawing of curves."""
@@ -354,8 +354,13 @@ def ratings_of(groups: ScoreGroups) -> Axes:
     return Axes(groups.low, groups.value(groups.axis()), marks[0], marks[-1])
 
 
-def rating_svg(groups: ScoreGroups, group: ScoreGroup, axes: Axes) -> Markup:
-    """Draw mean ratings by score with their standard errors, and the least-squares line."""
+def rating_svg(
+    groups: ScoreGroups, group: ScoreGroup, axes: Axes, score_name: str = "score"
+) -> Markup:
+    """Draw mean ratings by score with their standard errors, and the least-squares line.
+
+    score_name: the label of the horizontal axis.
+    """
     bins, line, bound = groups.rated_bins(group), group.line, groups.stable_below
     label = "No ratings."
     if bins:
@@ -363,10 +368,19 @@ def rating_svg(groups: ScoreGroups, group: ScoreGroup, axes: Axes) -> Markup:
             f"{score_text(b.low)} to {score_text(b.high)} {with_error(b.mean, b.error, 2)}"
             for b in bins
         )
-        label = f"Mean ratings by score: {means}." + (f" {line_text(line)}" if line else "")
+        label = f"Mean ratings by {score_name}: {means}." + (f" {line_text(line)}" if line else "")
     fit = None if line is None else _clip_line(line, axes)
     bound = None if bound is None or bound >= axes.high else bound
-    return draw_macro("ratings", label=label, axes=axes, bins=bins, line=line, fit=fit, bound=bound)
+    return draw_macro(
+        "ratings",
+        label=label,
+        axes=axes,
+        bins=bins,
+        line=line,
+        fit=fit,
+        bound=bound,
+        score_name=score_name,
+    )
 
 
 def _clip_line(line: FittedLine, axes: Axes) -> tuple[float, float] | None:

@@ -142,6 +142,8 @@ class RatedBin(NamedTuple):
     """Their mean."""
     error: float | None
     """The standard error of the mean; ``None`` of a single rating."""
+    at: float
+    """The mean score, to the width of a fine bin: many scores may lie at one end of a bin."""
 
 
 @dataclass
@@ -405,7 +407,11 @@ class ScoreGroups:
             moments = sum(places, Moments())
             if moments.n:
                 edges = self.value(number * step), self.value((number + 1) * step)
-                result.append(RatedBin(*edges, moments.n, moments.mean, moments.error))
+                counts = [one.n for one in places]
+                # A fine bin of the lowest score counts as that score, as gamma 0.
+                centre = float(np.average(np.arange(len(counts)), weights=counts))
+                at = self.value(number * step + centre)
+                result.append(RatedBin(*edges, moments.n, moments.mean, moments.error, at))
         return result
 
     def to_dict(self) -> dict[str, Any]:

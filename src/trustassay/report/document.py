@@ -48,6 +48,14 @@ class Text:
 
 
 @dataclass(frozen=True)
+class ListBlock:
+    """Sentences in a list with bullets."""
+
+    items: Sequence[str]
+    """The sentences."""
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of figures."""
 
@@ -191,7 +199,18 @@ class ChangedAnswers:
     """Whether the list is closed until a reader opens it."""
 
 
-Block = Text | Table | Bars | Legend | DrawingBlock | Chart | Panels | FoldedBlock | ChangedAnswers
+Block = (
+    Text
+    | ListBlock
+    | Table
+    | Bars
+    | Legend
+    | DrawingBlock
+    | Chart
+    | Panels
+    | FoldedBlock
+    | ChangedAnswers
+)
 
 
 @dataclass(frozen=True)

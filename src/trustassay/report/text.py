@@ -43,6 +43,23 @@ def visible(text: str) -> Markup:
     return Markup("").join([*pieces, escape(text[position:])])
 
 
+def split_code(text: str) -> list[str]:
+    """Return the pieces of a text between its backticks: every second one is code.
+
+    Without a pair for each backtick the text is one piece.
+    """
+    pieces = text.split("`")
+    return pieces if len(pieces) % 2 else [text]
+
+
+def mark_code(text: str) -> Markup:
+    """Return ``text`` like :func:`visible`, with what stands between backticks as code."""
+    return Markup("").join(
+        Markup("<code>{}</code>").format(visible(piece)) if place % 2 else visible(piece)
+        for place, piece in enumerate(split_code(text))
+    )
+
+
 def spell_out_hidden(value: Any) -> Any:
     """Spell out hidden characters in plain text, for text and attributes.
 

@@ -26,6 +26,7 @@ from trustassay.input.records import InputError
 from trustassay.papers.reproduce.harmonicity import published, reproduce
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedCell, ReproducedTable, Reproduction
+from trustassay.report.document import DrawingBlock, Panels
 from trustassay.runs.intake import BadInputError, RunOptions
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared"))
@@ -165,12 +166,16 @@ def test_examples_and_extremes_are_chosen_by_gamma_and_rating(data: Path, tmp_pa
     result = reproduce(setup_of(data, tmp_path))
     names = [row.name for row in table(result, "Tables 1 to 4").rows]
     assert [name.rpartition(": ")[2] for name in names] == [
-        # The smallest gamma, the smallest above 0, the largest rated wrong and rated right.
-        "What is p2?",
+        # Of two with gamma 0 the one that is rated right, the smallest above 0, the largest rated
+        # wrong; no further answer is rated right.
+        "What is w1?",
         "What is w2?",
         "What is p1?",
-        "What is w1?",
+        "What is p2?",
     ]
+    notes = table(result, "Tables 1 to 4").notes
+    assert "2 answers have gamma 0, 0 of them rated wrong; Table 1 is one of them." in notes
+    assert "Table 4" in result.missing
     assert [row.name for row in table(result, "Table 7").rows] == ["What is p1?"]
     outputs = [row.cells[0].text for row in table(result, "Table 3").rows]
     assert outputs == ["A", "B", "B", "B", *["A"] * 7]
@@ -205,7 +210,9 @@ def test_each_model_is_asked_about_its_own_answers(tmp_path: Path) -> None:
     assert asked_small == {"Who is two?", "Who is ever"}
     assert {row.name for row in table(result, "Tables 8 to 10").rows} == {"big", "small"}
     assert any("third 1" in difference for difference in result.differences)
-    assert table(result, "Tables 11 and 12").rows
+    # Ten perturbed prompts and the question itself: a search would have asked for more.
+    assert [len(model.requests) for model in (big, small)] == [22, 22]
+    assert "papers attack PROMPT --model URI" in result.missing["Tables 11 and 12"]
 
 
 def test_a_label_is_not_about_an_answer_that_was_just_asked_for(tmp_path: Path) -> None:
@@ -276,6 +283,76 @@ def test_printed_means_are_counted_as_they_are_printed(data: Path, tmp_path: Pat
     # Counted by eye in Table 8: Claude-2.1 and 3.0, Mistral, GPT-4, Llama and MPT.
     row = "WebQA, from the paper's Table 8"
     assert cell(result, "Section 4: is R", row, "R higher at γ<.05").text == "6 of 10"
+
+
+def test_models_with_equal_r_are_not_compared(tmp_path: Path) -> None:
+    # All answers have gamma 0, so that R at low gamma is R.
+    records = [record(f"q{n}", domain="one", label=label) for n, label in enumerate((1, 1, 0))]
+    data = write(tmp_path / "equal", {"answers.jsonl": records})
+    result = reproduce(setup_of(data, tmp_path))
+    assert cell(result, "Section 4: is R", "one, here", "R higher at γ<.05").text == "–"
+
+
+def test_a_mean_of_zeros_has_no_bound_beyond_the_data(tmp_path: Path) -> None:
+    records = [{**record("w1"), "id": f"q{n}", "question": f"Who is {n}?"} for n in range(45)]
+    data = write(tmp_path / "zeros", {"answers.jsonl": records})
+    result = reproduce(setup_of(data, tmp_path))
+    zeros = cell(result, "Tables 8 to 10", "no model named", "⟨γ | γ<.05⟩")
+    assert zeros.text == "0.000(0)"
+    notes = table(result, "Tables 8 to 10").notes
+    assert "No interval: no model named (⟨γ | γ<.05⟩): all 45 are 0." in notes
+
+
+def test_a_line_through_two_ratings_has_no_interval_and_the_reason(
+    data: Path, tmp_path: Path
+) -> None:
+    fits = table(reproduce(setup_of(data, tmp_path)), "Figure 1")
+    reason = "too few ratings: 2; at least 3 are needed"
+    (note,) = [note for note in fits.notes if reason in note]
+    assert "No interval: programmingqa, small (m)" in note
+
+
+def test_figure_1_draws_gamma_0_at_0_on_an_axis_of_gamma(data: Path, tmp_path: Path) -> None:
+    result = reproduce(setup_of(data, tmp_path))
+    (panels,) = next(chart for chart in result.charts if chart.title.startswith("Figure 1")).parts
+    assert isinstance(panels, Panels)
+    (block,) = panels.charts[-1].parts
+    assert isinstance(block, DrawingBlock)
+    assert ">gamma</text>" in block.drawing
+    (left,) = re.findall(r'<text x="([\d.]+)"[^>]*>0</text>', block.drawing)[-1:]
+    centres = re.findall(r'<circle class="dot[^"]*" cx="([\d.]+)"', block.drawing)
+    assert min(map(float, centres)) == pytest.approx(float(left), abs=0.5)
+
+
+def test_ratings_of_no_answer_are_named_and_answers_without_one_counted(
+    data: Path, tmp_path: Path
+) -> None:
+    rows = rows_of_ratings({"w1": (5, 5), "w2": (4,), "x8": (1, 2), "x9": (3,)})
+    write(data, {"ratings.csv": rows})
+    result = reproduce(setup_of(data, tmp_path))
+    sentence = "Left out: 3 ratings of 2 items that are none of the answers read: x8, x9."
+    assert sentence in result.differences
+    assert "2 answers of 4 without a rating." in result.differences
+
+
+BAD_BEFORE_ASKING: Mapping[str, dict[str, Sequence[Mapping[str, Any]]]] = {
+    "words": {"ratings.csv": [{"item": "1", "rater": "a", "rating": "good"}]},
+    "another scale": {"ratings.csv": [{"item": "1", "rater": "a", "rating": 80}]},
+    "other items": {"ratings.csv": [{"item": "x9", "rater": "a", "rating": 3}]},
+    "a label": {"more.jsonl": [{"id": "2", "question": "Where?", "resamples": ["A"], "label": 9}]},
+}
+
+
+@pytest.mark.parametrize("kind", BAD_BEFORE_ASKING)
+def test_bad_files_are_refused_before_a_model_is_asked(kind: str, tmp_path: Path) -> None:
+    questions = {"questions.jsonl": [{"id": "1", "question": "Who?"}]}
+    if "more.jsonl" in BAD_BEFORE_ASKING[kind]:
+        questions = {"webqa.jsonl": questions["questions.jsonl"]}
+    path = write(tmp_path / "bad", {**questions, **BAD_BEFORE_ASKING[kind]})
+    model = ScriptedChat("A", name="big")
+    with pytest.raises(InputError):
+        reproduce(setup_of(path, tmp_path, models=[model]))
+    assert not model.requests
 
 
 BAD_RATINGS: Mapping[str, tuple[list[dict[str, Any]], str]] = {

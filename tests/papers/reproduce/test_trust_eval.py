@@ -174,6 +174,23 @@ def test_a_model_that_is_given_answers_the_questions(tmp_path: Path) -> None:
     assert [len(model.requests) for model in models] == [2, 2]
 
 
+def test_a_model_of_no_row_is_refused_and_the_error_says_what_model_does(tmp_path: Path) -> None:
+    data = write(tmp_path / "answers.jsonl", RECORDS)
+    model = ScriptedChat("It is red [1].", name="new")
+    with pytest.raises(InputError, match=r"bad, good.*only rows of its own name or of none"):
+        reproduce(setup_of(data, tmp_path, models=[model]))
+    assert not model.requests
+
+
+def test_systems_with_few_answers_have_the_reason_why_no_interval_is_shown(tmp_path: Path) -> None:
+    data = write(tmp_path / "answers.jsonl", RECORDS)
+    result = reproduce(setup_of(data, tmp_path))
+    notes = " ".join(table(result, "The 28 figures, profile=paper").notes)
+    assert "good (" in notes
+    assert "bad (" in notes
+    assert "too few scored answers: 2" in notes
+
+
 def test_bad_data_say_what_is_expected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         reproduce(setup_of(tmp_path / "nowhere", tmp_path))

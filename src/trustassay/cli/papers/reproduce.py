@@ -44,7 +44,8 @@ def reproduce(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--model",
-            "A model under assessment, a URI as for score. May be given more than once.",
+            "A model under assessment, a URI as for score. May be given more than once. It answers "
+            "rows that name no other model; harmonicity takes 11 calls a question.",
             metavar="[NAME=]URI",
             group=MODELS,
         ),
@@ -67,8 +68,8 @@ def reproduce(  # noqa: PLR0913 - one argument an option
         int | None,
         Flag(
             "--repeats",
-            "How often what varies is repeated. Default: as in the paper; for the bundled set, "
-            "as often as it was recorded.",
+            "truthfulness: rounds of judging; fewl: redraws of the reference answers. Default: as "
+            "in the paper; for the bundled set, as often as it was recorded.",
             least=1,
             rare=True,
         ),
@@ -91,7 +92,8 @@ def reproduce(  # noqa: PLR0913 - one argument an option
     \b
     trustscore    Zheng et al. 2024: Tables 1 to 3
     fewl          Wei et al. 2024: Tables 1 to 12
-    harmonicity   Kersting et al. 2024: Tables 1 to 4 and 8 to 13
+    harmonicity   Kersting et al. 2024: Tables 1 to 4 and 7 to 13, Figures 1 and 2,
+                  the Gamma map
     trust-eval    Song et al. 2025: the 28 figures of Trust-Eval
     truthfulness  WillowTree 2023: agreement with people, and stability
 
@@ -103,6 +105,7 @@ def reproduce(  # noqa: PLR0913 - one argument an option
     """
     from trustassay.papers.experiments.answers import RecordSelection
     from trustassay.papers.reproduce.setup import ReproductionSetup, load_paper
+    from trustassay.papers.reproduce.tables import refuse_other_work
     from trustassay.runs.intake import build_run_options, default_folder
 
     compute = load_paper(paper)
@@ -119,6 +122,8 @@ def reproduce(  # noqa: PLR0913 - one argument an option
         settings = [model, reference, judge, backend, repeats, seed, repr(selection)]
         default = default_folder(data or paper, paper=paper, settings=settings)
         out = default.with_name(f"{paper}-{default.name}")
+    # Before anything is scored, which may take hours and money.
+    refuse_other_work(out, paper)
     setup = ReproductionSetup(
         folder=out,
         data=data,

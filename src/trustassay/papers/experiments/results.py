@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,11 +17,14 @@ from trustassay.core.files import open_atomic
 from trustassay.report.charts import bars_svg, box_svg
 from trustassay.report.document import Bar, Bars, Chart, PageDocument, Section, Table, Text
 from trustassay.report.document import DocumentRow as TableRow
-from trustassay.report.text import number
+from trustassay.report.terminal import visible
+from trustassay.report.text import number, split_code
 from trustassay.statistics.intervals import MIN_UNITS, MIN_UNITS_FOR_MEANS, mean_interval, unit_mean
 from trustassay.text.words import amount
 
 Floats = NDArray[np.float64]
+JSON_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls that a terminal obeys, marks that reorder text, and halves of characters."""
 
 
 class Cell(NamedTuple):
@@ -113,8 +118,7 @@ class ExperimentResult:
 
     def write(self, folder: Path) -> None:
         """Write ``experiment.json``, ``experiment.md``, and the page if there are drawings."""
-        # NaN is no JSON: a figure that does not exist must be `None`.
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = dump_result(self.to_dict())
         # Each file is written in full or not at all.
         for name, content in (("experiment.json", text), ("experiment.md", self.to_markdown())):
             with open_atomic(folder / name) as file:
@@ -149,13 +153,40 @@ def note_left_out(left_out: Mapping[str, str], what: str) -> list[str]:
     return [f"{len(left_out):,} {what}; the first: {next(iter(left_out.values()))}"]
 
 
+def dump_result(content: Mapping[str, Any]) -> str:
+    """Return the JSON of a result, with control characters that JSON allows as escapes, too."""
+    # NaN is no JSON: a figure that does not exist must be `None`.
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    return JSON_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
 def escape_markdown(text: str) -> str:
-    """Return text in one line, with all signs of Markdown escaped."""
-    escaped = " ".join(text.split())
+    """Return text in one line, with all signs of Markdown escaped.
+
+    Control characters are spelled out: a terminal that shows the file would obey them.
+    """
+    return _escape_signs(_write_on_one_line(text))
+
+
+def escape_sentence(text: str) -> str:
+    """Return text like :func:`escape_markdown`, with what stands between backticks as code."""
+    pieces = split_code(_write_on_one_line(text))
+    # Signs have no meaning in code.
+    return "".join(
+        f"`{piece}`" if place % 2 else _escape_signs(piece) for place, piece in enumerate(pieces)
+    )
+
+
+def _write_on_one_line(text: str) -> str:
+    spaced = "".join(" " if unicodedata.category(c) == "Zs" or c in "\r\n\t" else c for c in text)
+    return " ".join(visible(spaced).split())
+
+
+def _escape_signs(text: str) -> str:
     # The first is the backslash itself, so that no escape is escaped again.
     for sign in "\\`*_<>[]|#":
-        escaped = escaped.replace(sign, f"\\{sign}")
-    return escaped
+        text = text.replace(sign, f"\\{sign}")
+    return text
 
 
 def format_markdown_row(cells: Sequence[str]) -> str:

@@ -78,8 +78,9 @@ def assign_samples(
     left_out = Counter(s.model for s in samples if s.model and s.model not in by_name)
     if idle := [part.name for part in parts if not part.samples]:
         raise InputError(
-            f"--model {idle[0]}: no answer in the data is of this model; they are of "
-            f"{', '.join(sorted(left_out))[:200]}. Name it: --model NAME=URI"
+            f"--model {idle[0]}: no answer in the data is of this model: all rows name others "
+            f"({', '.join(sorted(left_out))[:200]}), and --model answers only rows of its own name "
+            "or of none. Responses in the data need no --model; to name it: --model NAME=URI"
         )
     return parts, left_out
 

@@ -8,20 +8,57 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from trustassay.core.files import write_atomic
-from trustassay.papers.experiments.results import escape_markdown, format_markdown_row
-from trustassay.report.document import Chart, DocumentRow, PageDocument, Section, Table, Text
-from trustassay.report.text import number, with_interval
+from trustassay.errors import UsageError
+from trustassay.papers.experiments.results import (
+    dump_result,
+    escape_markdown,
+    escape_sentence,
+    format_markdown_row,
+)
+from trustassay.report.document import (
+    Chart,
+    DocumentRow,
+    ListBlock,
+    PageDocument,
+    Section,
+    Table,
+    Text,
+)
+from trustassay.report.text import mark_code, number, with_interval
 
+RESULT_FILES = ("reproduction.json", "reproduction.md", "reproduction.html")
 NOT_COMPARABLE = "not comparable"
 NO_FIGURE = "–"
 """Stands for a figure that cannot be computed here."""
 MAX_PLACES_LISTED = 4
 """Cells that a note on missing intervals names."""
+
+
+def refuse_other_work(folder: Path, paper: str) -> None:
+    """Raise UsageError if writing the tables of a paper into a folder would destroy other files.
+
+    A ``reproduction.json`` of the same paper is an earlier result of ours, and is replaced with
+    the files beside it.
+    """
+    if folder.is_file():
+        raise UsageError(f"{folder} is a file; expected a folder for --out")
+    present = [name for name in RESULT_FILES if (folder / name).exists()]
+    if not present:
+        return
+    owner: object = None
+    with suppress(OSError, ValueError):
+        content = json.loads((folder / RESULT_FILES[0]).read_text(encoding="utf-8"))
+        owner = content.get("paper") if isinstance(content, dict) else None
+    if owner == paper:
+        return
+    whose = f"the tables of {str(owner)[:40]}" if owner else f"another {present[0]}"
+    raise UsageError(f"{folder} holds {whose}, which would be replaced; choose another --out")
 
 
 @dataclass(frozen=True)
@@ -200,32 +237,37 @@ class Reproduction:
             lines += [f"## {escape_markdown(table.heading)}", ""]
             lines += [format_markdown_row(headings), format_markdown_row(["---"] * len(headings))]
             lines += [*map(format_markdown_row, rows), ""]
-            lines += [*(f"- {escape_markdown(note)}" for note in table.list_notes()), ""]
+            lines += [*(f"- {escape_sentence(note)}" for note in table.list_notes()), ""]
         lines += ["## What differs from the paper", ""]
-        lines += [f"- {escape_markdown(difference)}" for difference in self.differences]
+        lines += [f"- {escape_sentence(difference)}" for difference in self.differences]
         if self.missing:
             lines += ["", "## Not computed", ""]
             lines += [
-                f"- {escape_markdown(place)}: {escape_markdown(reason)}"
+                f"- {escape_markdown(place)}: {escape_sentence(reason)}"
                 for place, reason in self.missing.items()
             ]
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write ``reproduction.json``, ``reproduction.md`` and the page ``reproduction.html``."""
+        """Write ``reproduction.json``, ``reproduction.md`` and the page ``reproduction.html``.
+
+        Raises:
+            UsageError: the folder has such files that are not an earlier result of this paper.
+        """
+        refuse_other_work(folder, self.paper)
         folder.mkdir(parents=True, exist_ok=True)
-        # NaN is no JSON: a figure that does not exist must be `None`.
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        write_atomic(folder / "reproduction.json", text.encode())
-        write_atomic(folder / "reproduction.md", self.to_markdown().encode())
-        self._build_page().write(folder / "reproduction.html")
+        text = dump_result(self.to_dict())
+        data, table, page = (folder / name for name in RESULT_FILES)
+        write_atomic(data, text.encode())
+        write_atomic(table, self.to_markdown().encode())
+        self._build_page().write(page)
 
     def _build_page(self) -> PageDocument:
         sections = []
         for table in self.tables:
             headings, rows = table.to_texts()
             body = [DocumentRow(name, cells) for name, *cells in rows]
-            notes = [Text(note, "note") for note in table.list_notes()]
+            notes = [Text(mark_code(note), "note") for note in table.list_notes()]
             sections.append(
                 Section(
                     table.heading,
@@ -234,12 +276,11 @@ class Reproduction:
             )
         if self.charts:
             sections.append(Section("Figures", self.charts))
-        sections.append(
-            Section("What differs from the paper", [Text(line) for line in self.differences])
-        )
+        differences = ListBlock([mark_code(line) for line in self.differences])
+        sections.append(Section("What differs from the paper", [differences]))
         if self.missing:
-            lines = [Text(f"{place}: {reason}") for place, reason in self.missing.items()]
-            sections.append(Section("Not computed", lines))
+            lines = [mark_code(f"{place}: {reason}") for place, reason in self.missing.items()]
+            sections.append(Section("Not computed", [ListBlock(lines)]))
         facts = {
             name: ", ".join(value) if isinstance(value, list) else str(value)
             for name, value in self.settings.items()

@@ -38,6 +38,7 @@ from trustassay.papers.reproduce.tables import (
     ReproducedRow,
     ReproducedTable,
     Reproduction,
+    list_missing_intervals,
 )
 from trustassay.text.words import amount
 
@@ -239,8 +240,24 @@ def _build_table(
     rows = [
         ReproducedRow(key, [_build_cell(key, summary) for summary in summaries]) for key in keys
     ]
-    notes = [f"In percent; lengths in words. Rules: profile={metric.profile}."]
-    return ReproducedTable("", title, [name for name, _ in columns], rows, NO_EXAMPLE, "Key", notes)
+    names = [name for name, _ in columns]
+    notes = [
+        f"In percent; lengths in words. Rules: profile={metric.profile}.",
+        *_list_missing(names, rows),
+    ]
+    return ReproducedTable("", title, names, rows, NO_EXAMPLE, "Key", notes)
+
+
+def _list_missing(names: Sequence[str], rows: Sequence[ReproducedRow]) -> list[str]:
+    """Return a note for each reason why the figures of a system, or intervals, are missing."""
+    notes = []
+    for place, name in enumerate(names):
+        cells = {row.name: row.cells[place] for row in rows if row.name not in COUNT_KEYS}
+        if len({cell.values.get("reason") for cell in cells.values()}) == 1:
+            # With few answers no key has an interval: one note is enough.
+            cells = {"all figures": next(iter(cells.values()))}
+        notes += list_missing_intervals(list(cells), [ReproducedRow(name, list(cells.values()))])
+    return notes
 
 
 def _build_cell(key: str, summary: Summary) -> ReproducedCell:
@@ -318,11 +335,15 @@ def recompute_example() -> ReproducedTable:
 def _describe_data(setup: ReproductionSetup, samples: Sequence[Sample]) -> str:
     n = len(samples)
     if setup.is_bundled and setup.models:
-        return f"{n:,} answers of the given models to the bundled questions from their passages."
+        return (
+            f"{amount(n, 'answer')} of the given models to the bundled questions from their "
+            "passages."
+        )
     if setup.is_bundled:
         return (
-            f"{n:,} bundled cited answers: those of Qwen2.5-Coder-1.5B-Instruct are the model's "
-            "own words; those of model-a and model-b were written for this project, good and bad."
+            f"{amount(n, 'bundled cited answer')}: those of Qwen2.5-Coder-1.5B-Instruct are the "
+            "model's own words; those of model-a and model-b were written for this project, good "
+            "and bad."
         )
     return f"{amount(n, 'answer')} of {setup.data}."
 

@@ -70,7 +70,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     else:
         tables.append(build_fits(groups))
         charts.insert(0, draw_ratings(groups))
-    ascent, no_ascent = build_ascent(data, setup)
+    ascent, no_ascent = build_ascent(setup)
     tables.append(ascent)
     if no_ascent:
         missing["Tables 11 and 12"] = no_ascent
@@ -98,8 +98,9 @@ def _describe_data(setup: ReproductionSetup, data: GammaAnswers) -> str:
     models = len({answer.model for answer in data.answers})
     if setup.is_bundled and not setup.models:
         return (
-            f"{n:,} bundled answers of {RECORDED_MODEL} (4-bit) to questions of this project, each "
-            f"with its answers to {RECORDED_PERTURBATIONS} perturbed prompts, all recorded."
+            f"{amount(n, 'bundled answer')} of {RECORDED_MODEL} (4-bit) to questions of this "
+            f"project, each with its answers to {RECORDED_PERTURBATIONS} perturbed prompts, all "
+            "recorded."
         )
     questions = "the bundled questions" if setup.is_bundled else str(setup.data)
     return f"{amount(n, 'answer')} of {amount(models, 'model')} to {questions}."

@@ -41,6 +41,8 @@ MAX_RATING = 5.0
 """The best rating of the paper's scales (Tables 5 and 6); 0 is the worst."""
 RECORDED_PERTURBATIONS = 5
 NO_MODEL = "no model named"
+MAX_LISTED_ITEMS = 10
+"""Items of ratings that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -136,17 +138,25 @@ def collect_answers(setup: ReproductionSetup) -> GammaAnswers:
         parts, left_out = assign_samples(_drop_foreign_answers(samples, setup), setup.models)
     else:
         parts = [ModelSamples("", None, samples)]
+    parts = [_drop_unused_labels(part) for part in parts]
+    to_score = [sample for part in parts for sample in part.samples]
+    # Before any model is asked: what is wrong with the ratings must not cost calls.
+    ratings_path = find_ratings(setup)
+    ratings = None if ratings_path is None else _read_file_of_ratings(ratings_path)
+    notes = [*describe_left_out(left_out)]
+    if ratings_path is None or ratings is None:
+        _check_labels(to_score)
+    else:
+        notes += _check_ratings(ratings_path, ratings, to_score)
     scored: list[ScoredSample] = []
     for number, part in enumerate(parts, 1):
         scored += _score_part(part, setup, f"answers-{number}")
-    ratings_path = find_ratings(setup)
-    ratings = None if ratings_path is None else _read_file_of_ratings(ratings_path)
-    notes = [*describe_left_out(left_out), *describe_failures(scored)]
+    notes += describe_failures(scored)
     usable = [one for one in scored if one.assessment.score is not None]
     if ratings_path is None or ratings is None:
         answers, scale = _add_labels(usable)
     else:
-        means = _match_ratings(ratings_path, ratings, usable)
+        means = _average_raters(ratings, usable)
         answers = [
             GammaAnswer(_with_original(one), one.assessment, rating)
             for one, rating in zip(usable, means, strict=True)
@@ -224,18 +234,28 @@ def _score_part(part: ModelSamples, setup: ReproductionSetup, name: str) -> list
         backends["model"] = open_recorded_model()
     else:
         # The paper asks for the original answer, too; one in the data is that answer.
-        is_answered = all(sample.answered for sample in part.samples)
-        metric = Harmonicity(original="response" if is_answered else "ask", seed=setup.seed)
+        metric = Harmonicity(
+            original="response" if _has_all_answers(part) else "ask", seed=setup.seed
+        )
         if part.model is not None:
             backends["model"] = part.model
-    scored = score_samples(part.samples, metric, setup, name, backends, recorded=recorded)[1]
-    if metric.original == "ask":
-        # A label is about the answer in the data, not about the one that was just asked for.
-        scored = [
-            one if one.sample.resamples else replace(one, sample=replace(one.sample, label=None))
-            for one in scored
-        ]
-    return scored
+    return score_samples(part.samples, metric, setup, name, backends, recorded=recorded)[1]
+
+
+def _drop_unused_labels(part: ModelSamples) -> ModelSamples:
+    """Return the samples without labels of answers that are asked for anew.
+
+    A label is about the answer in the data, not about the one that the model gives now.
+    """
+    if _has_all_answers(part):
+        return part
+    samples = [s if s.resamples else replace(s, label=None) for s in part.samples]
+    return replace(part, samples=samples)
+
+
+def _has_all_answers(part: ModelSamples) -> bool:
+    """Whether the data have every original answer; else the model gives all of them."""
+    return all(sample.answered for sample in part.samples)
 
 
 def _with_original(one: ScoredSample) -> Sample:
@@ -244,19 +264,20 @@ def _with_original(one: ScoredSample) -> Sample:
     return replace(one.sample, response=originals[-1].original if originals else None)
 
 
-def _add_labels(scored: Sequence[ScoredSample]) -> tuple[list[GammaAnswer], RatingsScale | None]:
-    """Return the answers with their labels as ratings.
-
-    Raises:
-        InputError: a label is not from 0 to 5.
-    """
-    labels = [read_single_label(one.sample.label) for one in scored]
-    for one, label in zip(scored, labels, strict=True):
+def _check_labels(samples: Sequence[Sample]) -> None:
+    """Raise InputError if a label is not from 0 to 5."""
+    for sample in samples:
+        label = read_single_label(sample.label)
         if label is not None and not 0 <= label <= MAX_RATING:
             raise InputError(
-                f"{one.sample.id}: label: {label:g} is not from 0 to {MAX_RATING:g} (1 for right "
+                f"{sample.id}: label: {label:g} is not from 0 to {MAX_RATING:g} (1 for right "
                 "and 0 for wrong, or a rating by the paper's Tables 5 and 6)"
             )
+
+
+def _add_labels(scored: Sequence[ScoredSample]) -> tuple[list[GammaAnswer], RatingsScale | None]:
+    """Return the answers with their labels as ratings."""
+    labels = [read_single_label(one.sample.label) for one in scored]
     answers = [
         GammaAnswer(_with_original(one), one.assessment, label)
         for one, label in zip(scored, labels, strict=True)
@@ -288,19 +309,17 @@ def _read_file_of_ratings(path: Path) -> Ratings:
     return ratings
 
 
-def _match_ratings(
-    path: Path, ratings: Ratings, scored: Sequence[ScoredSample]
-) -> list[float | None]:
-    """Return the mean over raters for each answer; a rater's repeats are averaged first.
+def _check_ratings(path: Path, ratings: Ratings, samples: Sequence[Sample]) -> list[str]:
+    """Return sentences on ratings of no answer, and on answers without a rating.
 
     Raises:
         InputError: no item is in the data, or it is not clear which model's answer was rated.
     """
     models_by_item: defaultdict[str, set[str]] = defaultdict(set)
-    for one in scored:
-        models_by_item[one.sample.id].add(one.sample.model or "")
-    by_answer: defaultdict[tuple[str, str], defaultdict[str, list[float]]]
-    by_answer = defaultdict(lambda: defaultdict(list))
+    for sample in samples:
+        models_by_item[sample.id].add(sample.model or "")
+    rated: set[tuple[str, str]] = set()
+    unknown: Counter[str] = Counter()
     for rating in ratings.ratings:
         models = models_by_item.get(rating.item, set())
         if not rating.model and len(models) > 1:
@@ -309,19 +328,44 @@ def _match_ratings(
                 "expected a column model that says whose answer was rated"
             )
         model = rating.model or next(iter(models), "")
+        if model in models:
+            rated.add((rating.item, model))
+        else:
+            unknown[f"{rating.item} of model {model}" if model else rating.item] += 1
+    if not rated:
+        raise InputError(
+            f"{path}: none of its items is an answer of the data (the first is "
+            f"{next(iter(unknown), 'missing')}); ids of the data are such as {samples[0].id}"
+        )
+    sentences = []
+    if unknown:
+        names = ", ".join(list(unknown)[:MAX_LISTED_ITEMS])
+        more = ", …" if len(unknown) > MAX_LISTED_ITEMS else ""
+        sentences.append(
+            f"Left out: {amount(unknown.total(), 'rating')} of {amount(len(unknown), 'item')} that "
+            f"{'is' if len(unknown) == 1 else 'are'} none of the answers read: {names}{more}."
+        )
+    if unrated := len({(s.id, s.model or "") for s in samples} - rated):
+        sentences.append(f"{amount(unrated, 'answer')} of {len(samples):,} without a rating.")
+    return sentences
+
+
+def _average_raters(ratings: Ratings, scored: Sequence[ScoredSample]) -> list[float | None]:
+    """Return the mean over raters for each answer; a rater's repeats are averaged first.
+
+    ratings: as :func:`_check_ratings` accepts them.
+    """
+    model_by_item = {one.sample.id: one.sample.model or "" for one in scored}
+    by_answer: defaultdict[tuple[str, str], defaultdict[str, list[float]]]
+    by_answer = defaultdict(lambda: defaultdict(list))
+    for rating in ratings.ratings:
+        model = rating.model or model_by_item.get(rating.item, "")
         by_answer[rating.item, model][rating.rater].append(rating.value)
     means = []
     for one in scored:
         raters = by_answer.get((one.sample.id, one.sample.model or ""))
         means.append(
             float(np.mean([np.mean(values) for values in raters.values()])) if raters else None
-        )
-    if scored and all(mean is None for mean in means):
-        first = ratings.ratings[0]
-        raise InputError(
-            f"{path}: none of its items is an answer of the data (the first is {first.item}"
-            f"{f' of model {first.model}' if first.model else ''}); ids of the data are such as "
-            f"{scored[0].sample.id}"
         )
     return means
 

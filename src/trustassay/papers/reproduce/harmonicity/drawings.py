@@ -52,10 +52,12 @@ def draw_ratings(groups: ScoreGroups) -> Chart:
             line = row.group.line
             title = ", ".join(filter(None, (domain, _name_row(row))))
             note = line_text(line) if line else "no line: too few ratings, or all of one gamma"
-            charts.append(Chart(title, note, [DrawingBlock(rating_svg(groups, row.group, axes))]))
+            drawing = DrawingBlock(rating_svg(groups, row.group, axes, "gamma"))
+            charts.append(Chart(title, note, [drawing]))
     note = (
-        "Mean rating in bins of gamma with standard errors, and the least-squares line through the "
-        "single ratings, R = m γ + b, with 95 % intervals; dashed: the paper's bound .05."
+        "Mean rating in bins of gamma, at their mean gamma, with standard errors, and the "
+        "least-squares line through the single ratings, R = m γ + b, with 95 % intervals; dashed: "
+        "the paper's bound .05."
     )
     return Chart("Figure 1: ratings by gamma", note, [Panels(charts)])
 

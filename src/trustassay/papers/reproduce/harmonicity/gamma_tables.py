@@ -25,6 +25,7 @@ from trustassay.papers.reproduce.tables import (
     ReproducedCell,
     ReproducedRow,
     ReproducedTable,
+    list_missing_intervals,
 )
 from trustassay.report.distributions import ScoreGroups
 from trustassay.report.text import cut, number, with_error
@@ -133,16 +134,35 @@ def build_examples(data: GammaAnswers, embedder: str) -> tuple[list[ReproducedTa
         "Prompt",
         [
             f"N = {describe_perturbations(data.answers)} perturbed prompts for each gamma "
-            f"(10 in the paper). Embedder: {embedder}."
+            f"(10 in the paper). Embedder: {embedder}.",
+            *_count_unchanged(data),
         ],
     )
     return [overview, *tables], missing
 
 
+def _count_unchanged(data: GammaAnswers) -> list[str]:
+    """Return the sentence on answers of gamma 0, from which Table 1 takes one; none for one."""
+    unchanged = [answer for answer in data.answers if answer.gamma <= UNCHANGED]
+    if len(unchanged) < 2:
+        return []
+    scale = data.scale
+    wrong = sum(scale.is_wrong(answer.rating) for answer in unchanged) if scale else 0
+    rated = f", {wrong:,} of them rated wrong" if scale else ""
+    return [f"{len(unchanged):,} answers have gamma 0{rated}; Table 1 is one of them."]
+
+
 def _choose_examples(data: GammaAnswers) -> tuple[list[tuple[str, GammaAnswer]], str]:
     """Return the examples with their names, and why Table 4 is missing, or nothing."""
-    remaining = sorted(data.answers, key=lambda answer: answer.gamma)
     scale = data.scale
+    # Table 1 of the paper is a right answer: of equal gammas those rated right come first.
+    remaining = sorted(
+        data.answers,
+        key=lambda answer: (
+            0.0 if answer.gamma <= UNCHANGED else answer.gamma,
+            not (scale and scale.is_right(answer.rating)),
+        ),
+    )
     chosen: list[tuple[str, GammaAnswer]] = []
 
     def choose(name: str, candidates: Sequence[GammaAnswer]) -> bool:
@@ -219,6 +239,8 @@ def build_means(data: GammaAnswers, bound: float, embedder: str) -> list[Reprodu
             # In the paper's order: the smallest mean gamma first.
             for name in sorted(by_model, key=means.__getitem__)
         ]
+        # The legend is the same for all domains: once is enough.
+        notes = [] if tables else _note_means(data, bound, embedder)
         tables.append(
             ReproducedTable(
                 table_numbers.get(_fold(domain), "Tables 8 to 10"),
@@ -227,8 +249,7 @@ def build_means(data: GammaAnswers, bound: float, embedder: str) -> list[Reprodu
                 rows,
                 NO_MEANS,
                 "Model",
-                # The same for all domains: once is enough.
-                [] if tables else _note_means(data, bound, embedder),
+                [*notes, *list_missing_intervals(columns, rows)],
             )
         )
     return tables
@@ -243,10 +264,14 @@ def _build_mean_cells(
 ) -> list[ReproducedCell]:
     """Return the cells of one model: gamma and R, of all answers and of stable ones."""
     low = [answer for answer in answers if answer.gamma < PAPER_BOUND]
+    low_gamma = estimate_mean([a.gamma for a in low], (0.0, PAPER_BOUND))
+    if low and max(answer.gamma for answer in low) <= UNCHANGED:
+        # A bound on such a mean would come from the limits of gamma alone.
+        low_gamma = low_gamma._replace(interval=None, reason=f"all {len(low):,} are 0")
     shares = [_estimate_share_below(answers, PAPER_BOUND)]
     cells = [
         _build_mean_cell(estimate_mean([a.gamma for a in answers], (0.0, 1.0)), 3),
-        _build_mean_cell(estimate_mean([a.gamma for a in low], (0.0, PAPER_BOUND)), 3),
+        _build_mean_cell(low_gamma, 3),
         _build_rating_cell(answers, scale),
         _build_rating_cell(low, scale),
         *shares,
@@ -289,14 +314,12 @@ def _note_means(data: GammaAnswers, bound: float, embedder: str) -> list[str]:
             f"The paper read .05 with text-embedding-ada-002. The bound measured for {embedder} is "
             f"{bound:g}."
         )
-    if data.scale is None:
-        notes.append(f"R {NO_RATINGS}.")
-    elif data.scale.is_label:
+    if data.scale and data.scale.is_label:
         notes.append(
             f"R is the {data.scale.name}, 1 for right and 0 for wrong, in place of the paper's "
             "ratings from 0 to 5 by four people."
         )
-    else:
+    elif data.scale:
         notes.append(f"R is the mean of the raters for each answer, from {data.scale.name}.")
     turned = sum(answer.assessment.parts["angle_degrees"] > 90 for answer in data.answers)
     if turned:
@@ -321,7 +344,7 @@ def build_claims(data: GammaAnswers) -> ReproducedTable:
         notes=[
             "Counted from the means alone, without regard to their errors: the paper says that R "
             "is best at low gamma within its uncertainties, and that gamma does not rank models; "
-            "rho near −1 would mean that it does."
+            "rho near −1 would mean that it does. A model with the same R in both is not counted."
         ],
     )
 
@@ -344,9 +367,12 @@ def _average_models(answers: Sequence[GammaAnswer]) -> Floats:
 
 def _build_claims_row(name: str, means: Floats) -> ReproducedRow:
     """Return a row from means as of :func:`_average_models`."""
-    n, has_low = len(means), ~np.isnan(means[:, 2])
-    # A comparison with NaN is false, so that models without low gamma are not counted.
-    higher, compared = int((means[:, 2] > means[:, 1]).sum()), int(has_low.sum())
+    n = len(means)
+    # A comparison with NaN is false, so that models without low gamma are not counted; neither
+    # are those whose R is the same, as where all answers are of low gamma.
+    difference = means[:, 2] - means[:, 1]
+    higher = int((difference > UNCHANGED).sum())
+    compared = higher + int((difference < -UNCHANGED).sum())
     rho = value_of(weighted_spearman, means[:, 0], means[:, 1]) if n > 2 else None
     share = f"{higher} of {compared}" if compared else NO_FIGURE
     reason = None if rho is not None else "it needs three models with ratings"
@@ -420,24 +446,33 @@ def build_fits(groups: ScoreGroups) -> ReproducedTable:
             line = row.group.line
             domain = "all domains" if column.margin else (column.domain or "")
             model = "all models" if row.margin else (row.model or "")
-            cells = [ReproducedCell(NO_FIGURE, {"value": None})] * 2
-            if line is not None:
+            n = row.group.ratings.n
+            if line is None:
+                why = reason_too_few("ratings", n, 2) or "all ratings are at one gamma"
+                cells = [ReproducedCell(NO_FIGURE, {"value": None, "reason": why})] * 2
+            else:
+                few = None if line.slope_interval else reason_too_few("ratings", n, 3)
                 cells = [
-                    ReproducedCell.of_estimate(line.slope, line.slope_interval, digits=2),
-                    ReproducedCell.of_estimate(line.intercept, line.intercept_interval, digits=2),
+                    ReproducedCell.of_estimate(value, interval, digits=2, n=n, reason=few)
+                    for value, interval in (
+                        (line.slope, line.slope_interval),
+                        (line.intercept, line.intercept_interval),
+                    )
                 ]
             name = ", ".join(filter(None, (domain, model)))
-            rows.append(ReproducedRow(name, [*cells, ReproducedCell.of_count(row.group.ratings.n)]))
+            rows.append(ReproducedRow(name, [*cells, ReproducedCell.of_count(n)]))
+    columns = ["m", "b", "n"]
     return ReproducedTable(
         "Figure 1",
         "linear fits of R by gamma",
-        ["m", "b", "n"],
+        columns,
         rows,
         NO_MEANS,
         "Answers",
         [
             "Least squares through the ratings of single answers, with Student's intervals. The "
-            "paper's m is negative and its b above 4."
+            "paper's m is negative and its b above 4.",
+            *list_missing_intervals(columns, rows),
         ],
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from trustassay.papers.harmonicity.perturbed import (
 )
 from trustassay.papers.reproduce.harmonicity.answers import (
     Floats,
-    GammaAnswers,
     find_embedder,
     name_embedder,
 )
@@ -42,7 +40,6 @@ from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedCell, ReproducedRow, ReproducedTable
 from trustassay.papers.session import SessionOptions
 from trustassay.report.text import cut, with_error
-from trustassay.runs.needs import name_models
 from trustassay.statistics.resampling import generator
 
 ISOTROPY_PROMPTS = 100
@@ -57,17 +54,24 @@ ISOTROPY_ROWS = (
     "cosine, mean with its error",
     "cosine to the mean of ten",
 )
-ASCENT = AscentOptions(
+RECORDED_ASCENT = AscentOptions(
     steps=2,
-    candidates=10,
+    candidates=5,
+    perturbations=5,
+    max_tokens=MAX_RECORDED_TOKENS,
     perturbation="codes",
     candidate="ball",
     step_rule="extremum",
     range=0xFFF,
 )
-"""The search of Tables 11 and 12 as the authors' program does it, with the codes of Table 12; two
-steps as in Table 11."""
-RECORDED_ASCENT = replace(ASCENT, candidates=5, perturbations=5, max_tokens=MAX_RECORDED_TOKENS)
+"""The search of Tables 11 and 12 as the authors' program does it, with the codes of Table 12 and
+two steps as in Table 11, but 5 candidates and perturbed prompts in place of 10."""
+ASCENT_COMMAND = (
+    "the search asks a model over 200 times for one prompt: `trustassay papers attack PROMPT "
+    "--model URI --out FOLDER --step-rule extremum --candidate ball --candidates 10 --perturbation "
+    "codes --range 4095`"
+)
+"""How to compute Tables 11 and 12 with a model."""
 RECORDED_ASCENT_PROMPT = "Tell me about the four moons of the planet Venus."
 RECORDED_ASCENT_REPLIES = "ascent-replies.jsonl.gz"
 
@@ -146,33 +150,20 @@ def _build_isotropy_cells(result: Isotropy, *, is_papers: bool) -> list[Reproduc
     ]
 
 
-def build_ascent(
-    data: GammaAnswers, setup: ReproductionSetup
-) -> tuple[ReproducedTable | None, str]:
-    """Return Tables 11 and 12, or why they are missing.
+def build_ascent(setup: ReproductionSetup) -> tuple[ReproducedTable | None, str]:
+    """Return Tables 11 and 12 from the recorded search of the bundled set, or why they are missing.
 
-    The first model is searched from its prompt of the largest gamma; the bundled set has the
-    recorded search of one prompt.
+    A model of the user is not searched: that takes over 200 calls, which nobody asked for.
     """
-    model: Any
-    if setup.models:
-        name, model = next(iter(name_models(list(setup.models), "model", many=True).items()))
-        answers_of_model = [answer for answer in data.answers if answer.model == name]
-        if not answers_of_model:
-            return None, f"no answer of {name} could be scored"
-        start = max(answers_of_model, key=lambda answer: answer.gamma).sample.question
-        options, calls = ASCENT, setup.options.calls
-    elif setup.is_bundled:
-        model, options = open_recorded_model(RECORDED_ASCENT_REPLIES), RECORDED_ASCENT
-        start = RECORDED_ASCENT_PROMPT
-        # Recorded replies must not get into the cache that other runs share.
-        calls = replace(setup.options.calls, cache=None)
-    else:
-        return None, (
-            "the search asks a model: --model URI, or trustassay papers attack PROMPT --model URI "
-            "--out FOLDER --step-rule extremum --candidate ball --candidates 10 --perturbation "
-            "codes --range 4095"
-        )
+    if setup.models or not setup.is_bundled:
+        return None, ASCENT_COMMAND
+    model, options, start = (
+        open_recorded_model(RECORDED_ASCENT_REPLIES),
+        RECORDED_ASCENT,
+        RECORDED_ASCENT_PROMPT,
+    )
+    # Recorded replies must not get into the cache that other runs share.
+    calls = replace(setup.options.calls, cache=None)
     out = setup.folder / "ascent"
     session = SessionOptions(calls, None)
     backends = open_backends(model, find_embedder(setup), out, session)
