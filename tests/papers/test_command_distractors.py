@@ -49,3 +49,18 @@ def test_mistakes_are_explained_before_anything_is_done(cli: Cli, tmp_path: Path
         assert words in said.err, said.err
         assert said.status in (1, 2)
     assert not (tmp_path / "d.jsonl").exists() or not lines(tmp_path / "d.jsonl")
+
+
+def test_a_service_that_is_down_is_named_once_in_the_same_words(cli: Cli, tmp_path: Path) -> None:
+    records = [RECORDS[0] | {"id": str(i)} for i in range(4)]
+    jsonl(tmp_path / "a.jsonl", [row | {"response": f"Jane {row['id']}."} for row in records])
+    port = "http://127.0.0.1:1"
+    linker = f"linker=spotlight:{port}?patience=1"
+    said = cli("papers", "distractors", "a.jsonl", *SOURCE, "--backend", linker)
+    assert said.status == 1
+    assert "0 distractors of 4 answers" in said.err and "failed: 4" in said.err
+    errors = {line.split(": ", 1)[1] for line in said.err.splitlines() if line.startswith("  ")}
+    (error,) = errors
+    assert error.startswith(f"DBpedia Spotlight at {port}: no connection")
+    assert "try later, or name another address by spotlight:URL" in error
+    assert "no other reply came for 1 s" in error
