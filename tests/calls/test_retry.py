@@ -346,6 +346,19 @@ def test_an_endpoint_that_only_fails_counts_as_gone_and_all_fail_fast(
     run(work)
 
 
+@pytest.mark.parametrize("many", [2, 3, 50])
+def test_all_calls_that_an_outage_ends_give_the_same_reason(many: int) -> None:
+    """The call that probed said ``after 5 tries``, those that waited that no reply came."""
+
+    async def work() -> None:
+        server = Server(0.1, lambda n, at: CallError("no", "connection"))
+        found = await calls(endpoint(patience_s=5, deadline_s=10_000), server, many)
+        (reason,) = {str(error) for error in found}
+        assert reason.startswith("no; no other reply came for 5 s")
+
+    run(work)
+
+
 def test_an_endpoint_that_is_gone_is_probed_again_by_one_call_where_that_is_wanted() -> None:
     async def work() -> None:
         server = Server(0.1, lambda n, at: CallError("no", "server") if at < 200 else None)

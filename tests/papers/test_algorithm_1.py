@@ -51,5 +51,5 @@ def test_embedding_fills_up_what_dbpedia_lacks() -> None:
 
 @pytest.mark.parametrize("fate", ["500", "not-json", "garbage"])
 def test_a_dbpedia_that_does_not_answer_is_a_fault_and_is_not_passed_over(fate: str) -> None:
-    with pytest.raises(BackendError, match="dbpedia"):
+    with pytest.raises(BackendError, match="DBpedia"):
         find("Jane Austen wrote it.", fate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from tests.cli.conftest import Cli
@@ -49,3 +50,35 @@ def test_mistakes_are_explained_before_anything_is_done(cli: Cli, tmp_path: Path
         assert words in said.err, said.err
         assert said.status in (1, 2)
     assert not (tmp_path / "d.jsonl").exists() or not lines(tmp_path / "d.jsonl")
+
+
+def test_a_service_that_is_down_is_named_once_in_the_same_words(cli: Cli, tmp_path: Path) -> None:
+    records = [RECORDS[0] | {"id": str(i)} for i in range(4)]
+    jsonl(tmp_path / "a.jsonl", [row | {"response": f"Jane {row['id']}."} for row in records])
+    port = "http://127.0.0.1:1"
+    linker = f"linker=spotlight:{port}?patience=1"
+    said = cli("papers", "distractors", "a.jsonl", *SOURCE, "--backend", linker)
+    assert said.status == 1
+    assert "0 distractors of 4 answers" in said.err and "failed: 4" in said.err
+    errors = {line.split(": ", 1)[1] for line in said.err.splitlines() if line.startswith("  ")}
+    (error,) = errors
+    assert error.startswith(f"DBpedia Spotlight at {port}: no connection")
+    assert "try later, or name another address by spotlight:URL" in error
+    assert "no other reply came for 1 s" in error
+
+
+def test_algorithm_paper_replaces_years_by_years_with_the_built_in_sources(
+    cli: Cli, tmp_path: Path
+) -> None:
+    answers = ["It came out in 1983.", "A spider has 8 legs.", "About 139,000 live there."]
+    records = [{"id": str(i), "question": "what", "response": a} for i, a in enumerate(answers)]
+    jsonl(tmp_path / "a.jsonl", records)
+    said = cli("papers", "distractors", "a.jsonl", "--algorithm", "paper", "--most", "8", "--json")
+    forms = {"1983": "19[0-9]{2}|200[0-3]", "8": "[02-79]", "139,000": "[0-9]{2,3},000"}
+    by_number = [
+        one for line in said.out.splitlines() for one in json.loads(line)["distractors"]
+        if one["replaced"] in forms
+    ]  # fmt: skip
+    assert {one["replaced"] for one in by_number} == set(forms)
+    for one in by_number:
+        assert re.fullmatch(forms[one["replaced"]], one["replacement"]), one

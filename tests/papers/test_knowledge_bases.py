@@ -1,6 +1,6 @@
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,7 +9,7 @@ import pytest
 from tests.papers.knowledge_base import KnowledgeBase, knowledge_base
 from trustassay.backends.registry import load
 from trustassay.calls.client import CallOptions, SampleModels, open_calls
-from trustassay.core.capabilities import Models
+from trustassay.core.capabilities import Entity, Models
 from trustassay.errors import BackendError, CallError, UnknownNameError
 from trustassay.metrics.consistency.distractors import find_distractors
 from trustassay.metrics.consistency.tokens import Distractor
@@ -237,3 +237,58 @@ def test_addresses_and_limits() -> None:
 def test_a_spacy_model_that_is_not_there() -> None:
     with pytest.raises(BackendError, match="spacy:no_such_model"):
         load("linker", "spacy:no_such_model")
+
+
+class Returning:
+    """A linker of one's own that returns what a test says."""
+
+    name = "mine/1"
+
+    def __init__(self, returned: Any) -> None:
+        self.returned = returned
+
+    def link(self, texts: Sequence[str]) -> Any:
+        return self.returned
+
+
+def link_by(linker: Any) -> Any:
+    async def run() -> Any:
+        backends, _ = load_backends("embedding", linker)
+        async with open_calls(backends, CallOptions(cache=None)) as gatherers:
+            return await cast(Models, SampleModels(gatherers)).link("Jane wrote it.")
+
+    return asyncio.run(run())
+
+
+JANE = {"id": "Q1", "name": "Jane", "start": 0, "end": 4}
+
+
+def test_a_linker_of_ones_own_returns_entities_or_dictionaries() -> None:
+    entity = Entity(**JANE)  # type: ignore[arg-type]
+    assert link_by(Returning([[JANE]])) == link_by(Returning([[entity]])) == (entity,)
+    typed = JANE | {"details": {"types": ["DBpedia:Writer"]}}
+    assert link_by(Returning([[typed]]))[0].details == {"types": ["DBpedia:Writer"]}
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ([[{"id": "Q1", "name": "Jane", "start": 0}]], "expected for each text a list of Entity"),
+        ([[JANE | {"start": "0"}]], "expected for each text a list of Entity"),
+        ([[JANE | {"label": "x"}]], "expected for each text a list of Entity"),
+        ([JANE | {"end": None}], "expected for each text a list of Entity"),
+        (["Jane"], "returned 'Jane' as an entity; expected for each text a list of Entity"),
+        ([[JANE | {"end": 99}]], "returned a span outside its text"),
+        (None, "returned None; expected a list of the entities of each text"),
+        ([], r"returned \[\]; expected a list of the entities of each text, as many as it was"),
+    ],
+)
+def test_what_a_linker_of_ones_own_has_to_return(returned: Any, message: str) -> None:
+    with pytest.raises(BackendError, match=message):
+        link_by(Returning(returned))
+
+
+def test_a_function_is_no_linker() -> None:
+    expected = r"name and link\(texts\), which returns a list of entities for each text \(id, name,"
+    with pytest.raises(BackendError, match=expected):
+        link_by(lambda texts: [])

@@ -291,7 +291,11 @@ _WRAPPERS: Mapping[str, tuple[Any, Any]] = {
 _OBJECT_PROTOCOLS: Mapping[str, tuple[type, str]] = {
     "token embedder": (TokenEmbedder, "a token embedder with name and token_vectors"),
     "retriever": (Retriever, "a retriever with name and search"),
-    "linker": (EntityLinker, "a linker with name and link"),
+    "linker": (
+        EntityLinker,
+        "a linker with name and link(texts), which returns a list of entities for each text (id, "
+        "name, start, end)",
+    ),
     "distractors": (SubstituteSource, "a source of distractors with name and substitutes"),
 }
 """Kinds of backends that must be objects: their protocol, and its description."""

@@ -207,8 +207,11 @@ def _build_lookup(
 
     def compute(backend: Any, items: list[Any]) -> Sequence[Any]:
         lists = getattr(backend, method)(items)
-        if len(lists) != len(items):
-            raise BackendError(f"{backend.name} did not return the {what}")
+        if not isinstance(lists, Sequence) or len(lists) != len(items):
+            raise BackendError(
+                f"{backend.name} returned {lists!r:.80}; expected a list of the {what}, as many "
+                f"as it was given ({len(items)})"
+            )
         return [checked(backend, *both) for both in zip(items, lists, strict=True)]
 
     def endpoint(backend: Any, shared: RunServices) -> Remote | None:
@@ -447,13 +450,30 @@ SEARCH: Capability[tuple[str, int], tuple[Passage, ...]] = Capability(
 # --------------------------------------------------------------- link: the entities of a text
 
 
-def _check_entities(linker: Any, text: str, entities: Sequence[Entity]) -> tuple[Entity, ...]:
-    """Return the entities of a text, whose spans must be inside it."""
+def _check_entities(linker: Any, text: str, returned: Any) -> tuple[Entity, ...]:
+    """Return the entities of a text, whose spans must be inside it; each may be a dictionary."""
+    items = returned if isinstance(returned, list | tuple) else [returned]
+    entities = tuple(_read_entity(linker, item) for item in items)
     for entity in entities:
         if not 0 <= entity.start <= entity.end <= len(text):
             span = f"{entity.start} to {entity.end}"
             raise BackendError(f"{linker.name} returned a span outside its text ({span})")
-    return tuple(entities)
+    return entities
+
+
+def _read_entity(linker: Any, item: Any) -> Entity:
+    """Return an entity, which may be a dictionary with the same fields."""
+    try:
+        entity = Entity(**item) if isinstance(item, Mapping) else item
+        if isinstance(entity, Entity) and isinstance(entity.start + entity.end, int):
+            return entity
+    except TypeError:
+        pass  # a field is missing or unknown, or a place is no number
+    raise BackendError(
+        f"{linker.name} returned {item!r:.80} as an entity; expected for each text a list of "
+        "Entity(id, name, start, end, details), or of dictionaries with these fields: start and "
+        "end count characters; details may be left out"
+    )
 
 
 LINK: Capability[str, tuple[Entity, ...]] = Capability(

@@ -301,6 +301,7 @@ class Endpoint:
         self._waiting: deque[Turn] = deque()
         self._given_up: tuple[str, CallFault] | None = None
         self._given_up_until = math.inf
+        self._end_of_patience = ""
         self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._meters = RateMeters(EndpointLimits() if shared else limits, now)
@@ -353,13 +354,23 @@ class Endpoint:
             # 4. Decide whether and when to try again.
             delay = self._delay_before_next(call, result)
             if delay is None:
-                if tries > 1:
-                    message = f"{result} (after {tries} tries)"
-                    result = CallError(message, result.kind, result.retry_after_s)
-                raise result
+                raise self._name_end(result, tries)
             goes_first = delay > 0  # in an outage another call makes the next probe
             if delay > 0:
                 await self._sleep(delay)
+
+    def _name_end(self, error: CallError, tries: int) -> CallError:
+        """Return a call's last failure with why it is not tried again.
+
+        All calls that an outage ends say the same of it, however often each was tried.
+        """
+        if error.kind in TEMPORARY_FAILURES and (self._given_up or self._outage.open):
+            reason = f"; {self._end_of_patience}"
+        elif tries > 1:
+            reason = f" (after {tries} tries)"
+        else:
+            return error
+        return CallError(f"{error}{reason}", error.kind, error.retry_after_s)
 
     def correct_tokens(self, more: int) -> None:
         """Record that a call took more tokens than estimated (or fewer, if negative)."""
@@ -514,28 +525,32 @@ class Endpoint:
         after_s = error.retry_after_s or 0.0
         # The wait ends after the deadline of any call, so give up at once.
         if error.kind == "limited" and after_s > self.limits.deadline_s:
-            self._give_up(f"{error}; the endpoint asks to wait {after_s:,.0f} s", error.kind)
+            self._end_of_patience = f"the endpoint asks to wait {after_s:,.0f} s"
+            self._give_up(error)
         elif self._outage.is_patience_over(call, error, now):
             patience_s = self._outage.patience_s(error)
-            self._lose_patience(f"{error}; no other reply came for {patience_s:g} s", error.kind)
+            self._end_of_patience = f"no other reply came for {patience_s:g} s"
+            self._lose_patience(error)
 
-    def _lose_patience(self, message: str, kind: CallFault) -> None:
+    def _lose_patience(self, error: CallError) -> None:
         """Fail all waiting calls; give the endpoint up if some of them have not been tried yet.
 
         If all have been tried, they may be at fault themselves, and later calls may still be tried.
         """
         waiting = [turn for turn in self._waiting if not turn[1].done()]
         if self._outage.is_shared_by_many and any(not call.tried for call, _ in waiting):
-            self._give_up(message, kind)
+            self._give_up(error)
             return
         tried = [place for call, place in waiting if call.tried]
         for future in (*tried, *self._sleepers):
             if not future.done():
-                future.set_exception(CallError(message, kind))
+                message = f"{error}; {self._end_of_patience}"
+                future.set_exception(CallError(message, error.kind))
 
-    def _give_up(self, message: str, kind: CallFault) -> None:
+    def _give_up(self, error: CallError) -> None:
         """Fail all calls that wait for their turn, and wake those that wait for another try."""
-        self._given_up = (f"{message}, so no more requests are sent", kind)
+        self._end_of_patience += ", so no more requests are sent"
+        self._given_up = (f"{error}; {self._end_of_patience}", error.kind)
         self._given_up_until = self._loop.time() + self.again_after_s
         while self._waiting:
             _, place = self._waiting.popleft()

@@ -108,7 +108,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
         say(f"{amount(result.resumed, 'answer')} done already")
     say(
         f"{amount(result.counts['distractors'], 'distractor')} of "
-        f"{amount(result.written, 'answer')}" + f" in {out}" * bool(out)
+        f"{amount(result.written + len(result.failed), 'answer')}" + f" in {out}" * bool(out)
     )
     # With a chat model the counts tell how much each source added.
     if counts_by_source := [

@@ -6,7 +6,8 @@
 2. Only the first level that the answer has is used, even if it yields no candidate.
 3. Entities are replaced by entities of the same DBpedia types; while there are too few candidates,
    then by embedding, then each word of those of several words by embedding, then by random words of
-   the same part of speech. Other words are replaced by embedding, then by random words.
+   the same part of speech. Other words are replaced by embedding, then by random words. Numbers and
+   dates are replaced by those of the same form, of an embedding that has them or drawn near them.
 4. Each distractor has one replacement. Those of all words are taken in turn.
 """
 
@@ -47,8 +48,7 @@ async def find_by_algorithm_1(
         collector: drops what says the same as the answer; without a limit of its own.
         sources: ``dbpedia`` and ``pos`` have their places in the algorithm, all others that of
             ``embedding``. Without ``dbpedia``, no entity is looked up by its types.
-        limit: number of candidates that are enough. seed: for dates and numbers, which ``pos``
-            draws.
+        limit: number of candidates that are enough. seed: for dates and numbers that are drawn.
 
     Raises:
         BackendError: a source fails; DBpedia that cannot be reached is not passed over.
@@ -134,20 +134,22 @@ class _CandidateSearch:
             await self._add_drawn(words)
 
     async def _add_near(self, slots: Sequence[Slot], key: Slot | None = None) -> None:
-        """Add candidates by embedding, under ``key`` or each slot."""
+        """Add candidates by embedding, under ``key`` or each slot; numbers have near ones, too."""
         for source in self._near_sources:
             results = await gather_all(self._search.ask_source(source, slot) for slot in slots)
             for slot, candidates in zip(slots, results, strict=True):
                 self._add(key or slot, source, candidates)
+        # The paper's vectors have years and numbers in digits; the built-in ones have only words.
+        for slot in slots:
+            of_key = self._distractors_of.get(key or slot, ())
+            if slot.kind in RANDOM_KINDS and len(of_key) < self._limit:
+                drawn = await self._search.candidates(slot.kind, [slot])
+                self._add(key or slot, slot.kind, drawn)
 
     async def _add_drawn(self, slots: Sequence[Slot]) -> None:
-        """Add random candidates of the same part of speech; numbers and dates have near ones."""
-        if not self._draws:
-            return
-        for slot in slots:
-            if slot.kind in RANDOM_KINDS:
-                self._add(slot, slot.kind, await self._search.candidates(slot.kind, [slot]))
-            else:
+        """Add random candidates of the same part of speech; numbers and dates have theirs."""
+        for slot in slots if self._draws else ():
+            if slot.kind not in RANDOM_KINDS:
                 self._add(slot, _RANDOM_SOURCE, await self._search.ask_source(_RANDOM_SOURCE, slot))
 
     def _add(self, key: Slot, source: str, candidates: Replacements) -> None:

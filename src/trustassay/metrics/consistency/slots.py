@@ -277,6 +277,7 @@ def split_entity(slot: Slot) -> list[Slot]:
             text=token.text,
             start=slot.start + token.start,
             end=slot.start + token.end,
+            kind="number" if _is_number(token.text) else slot.kind,
             tag=token.tag if token.tag in _NAME_TAGS else "NNP",
             types=(),
         )

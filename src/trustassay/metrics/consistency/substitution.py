@@ -186,12 +186,12 @@ class SubstituteSearch:
         return result
 
     async def ask_source(self, source: str, slot: Slot) -> Replacements:
-        """Return the substitutes that a source has for a slot."""
+        """Return the substitutes that a source has for a slot, those of a number in its form."""
         k = CANDIDATES_PER_WANTED * self.limit
         result = await self.models.substitutes(
             slot.text, k=k, source=source, tag=slot.tag, types=slot.types
         )
-        return [(slot, text) for text in result]
+        return [(slot, text) for text in tokens.select_same_form(slot.text, result)]
 
 
 class DistractorCollector:

@@ -561,12 +561,14 @@ _DIGITS = re.compile(
 _MAX_DIGITS = 18
 """Longer numbers are codes rather than amounts, and do not fit in a random integer."""
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_COMPOUNDS = [f"{tens}-{unit}" for tens in _TENS for unit in _UNITS[1:10]]
 _ORDINALS = (
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
 )
 _SCALES = "hundred thousand million billion trillion".split()
-_SERIES = (_UNITS[1:], _TENS, _ORDINALS, _SCALES)
+_SERIES = (_COMPOUNDS, _UNITS[1:], _TEENS, _TENS, _ORDINALS, _SCALES)
 _NUMBER_WORD = re.compile(
     rf"\b(?:{'|'.join(one for series in _SERIES for one in series)})\b", re.IGNORECASE
 )
@@ -579,17 +581,44 @@ def find_numbers(text: str) -> list[Slot]:
     return sorted(slots, key=lambda slot: slot.start)
 
 
+def select_same_form(text: str, replacements: Sequence[str]) -> list[str]:
+    """Return the replacements of a date or number that are written as it is; of other texts, all.
+
+    A year for a year, a word for a word of its series (units, tens, scales), digits for digits with
+    the same separators, decimals and ending; and no ``one`` in place of several.
+    """
+    if not (form := _find_form(text)):
+        return list(replacements)
+    return [replacement for replacement in replacements if _find_form(replacement) == form]
+
+
+def _find_form(text: str) -> str:
+    """Return in which form a text is a date or number, empty if it is neither."""
+    text = text.lower()
+    if text in ("1", "one"):
+        return "one"
+    for series in _SERIES:
+        if text in series:
+            return f"series of {series[0]}"
+    for form in _DATE_FORMS:
+        if form.fullmatch(text):
+            return form.pattern
+    if not _DIGITS.fullmatch(text):
+        return ""
+    return re.sub("[0-9]+", "0", re.sub("(st|nd|rd|th)$", "th", text))
+
+
 def draw_number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     """Return up to n other numbers, written as ``text`` is, in random order.
 
     They have as many digits and a similar size (between half and twice as much, and at least 10
-    others if the digits allow it); decimals, separators and ordinal endings are kept. None for a
-    number of more than 18 digits.
+    others if the digits allow it); decimals, separators and ordinal endings are kept. ``1`` is no
+    neighbour, as its noun has no plural. None for a number of more than 18 digits.
     """
     # A number word is replaced by another one of its series: a unit by a unit, a scale by a scale.
     for series in _SERIES:
         if text.lower() in series:
-            other_words = [candidate for candidate in series if candidate != text.lower()]
+            other_words = [word for word in series if word not in ("one", text.lower())]
             chosen_words = [other_words[i] for i in rng.permutation(len(other_words))[:n]]
             return [
                 candidate.capitalize() if text[:1].isupper() else candidate
@@ -623,6 +652,8 @@ def draw_number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[
         candidate
         for candidate in dict.fromkeys(values)
         if candidate != value and low <= candidate <= high
+        # "1 legs" is seen through.
+        if candidate != 1 or decimals or ordinal
     ][:n]
     return [
         _write_number(candidate, scale, len(decimals), "," in text, ordinal)

@@ -19,6 +19,8 @@ _QUALIFIER = re.compile(r"\([^()]*\)$")
 class DBpediaSource(DBpediaService):
     """Entities that have all requested types, the most linked ones first."""
 
+    service = "DBpedia"
+
     def __init__(self, address: EndpointAddress) -> None:
         super().__init__(address)
         self._http.with_headers(
@@ -35,7 +37,7 @@ class DBpediaSource(DBpediaService):
         types = [iri for name in request.types if (iri := iri_of(name))]
         if not types:
             return []
-        reply = await self._http.post_form("", {"query": query_of(types, request.k)})
+        reply = await self.ask("", {"query": query_of(types, request.k)})
         try:
             labels = [row["label"]["value"] for row in reply["results"]["bindings"]]
             if not all(isinstance(label, str) for label in labels):

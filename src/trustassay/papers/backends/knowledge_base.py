@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, ClassVar
 
 from trustassay.backends.http import EndpointAddress, HttpBackend, HttpEndpoint
 from trustassay.core.capabilities import EndpointLimits
@@ -26,6 +28,8 @@ class DBpediaService(HttpBackend):
     """An HTTP service with an address and limits, and without a key."""
 
     free = True
+    service: ClassVar[str]
+    """What the service is called."""
 
     def __init__(self, address: EndpointAddress) -> None:
         # Attributes that the client reads: limits, endpoint and name.
@@ -34,9 +38,25 @@ class DBpediaService(HttpBackend):
         self.name = f"{address.scheme}:{address.base}"
         self._http = HttpEndpoint(address, "Authorization")
 
+    async def ask(self, path: str, fields: Mapping[str, str]) -> Any:
+        """Send the fields of a form, and return the reply's JSON.
+
+        Raises:
+            CallError: the service cannot be reached or refuses; names it and another choice.
+        """
+        try:
+            return await self._http.post_form(path, fields)
+        except CallError as error:
+            cause = str(error).removeprefix(f"{self._http.address.name}: ")
+            message = (
+                f"{self.service} at {self.endpoint}: {cause}; try later, or name another address "
+                f"by {self._http.address.scheme}:URL"
+            )
+            raise CallError(message, error.kind, error.retry_after_s) from None
+
     def malformed_reply_error(self, message: str) -> CallError:
         """Return the error for a reply in an unexpected form."""
-        return CallError(f"{self.name}: {message}", "malformed")
+        return CallError(f"{self.service} at {self.endpoint}: {message}", "malformed")
 
 
 def iri_of(name: str) -> str | None:

@@ -18,6 +18,8 @@ MIN_CONFIDENCE = 0.5
 class SpotlightLinker(DBpediaService):
     """Finds the entities of a text and their types with DBpedia Spotlight."""
 
+    service = "DBpedia Spotlight"
+
     def __init__(self, address: EndpointAddress) -> None:
         super().__init__(address)
         self._http.with_headers(
@@ -29,7 +31,7 @@ class SpotlightLinker(DBpediaService):
         if not text.strip():
             return []
         fields = {"text": text, "confidence": str(MIN_CONFIDENCE)}
-        reply = await self._http.post_form("/annotate", fields)
+        reply = await self.ask("/annotate", fields)
         try:
             # Spotlight repeats the text; without it the reply is another document.
             if not isinstance(reply["@text"], str):

@@ -1,6 +1,7 @@
 """Algorithm 1 of the paper, in a world where all that is asked is noted."""
 
 import asyncio
+import re
 from typing import Any, cast
 
 import pytest
@@ -135,3 +136,42 @@ def test_a_source_that_the_algorithm_does_not_have_is_refused() -> None:
         with pytest.raises(UsageError, match=f"paper has no source {source}"):
             Consistency(algorithm="paper", sources=f"embedding+{source}")
     assert not Consistency(algorithm="paper").asks_generator
+
+
+@pytest.mark.parametrize(
+    ("answer", "replaced", "form"),
+    [
+        ("All night long came out in 1983.", "1983", "19[0-9]{2}|200[0-3]"),
+        ("A spider has 8 legs.", "8", "[2-9]"),
+        ("About 139,000 live there.", "139,000", "[0-9]{2,3},000"),
+        ("It took 3.5 hours.", "3.5", r"[0-9]\.[0-9]"),
+        ("It was built in the 18th century.", "18th", "[0-9]{2}(st|nd|rd|th)"),
+        ("It has two wheels.", "two", "three|four|five|six|seven|eight|nine|ten|eleven|twelve"),
+    ],
+)
+@pytest.mark.parametrize("sources", [("embedding",), ("embedding", "pos")])
+def test_a_number_is_replaced_by_numbers_of_its_form(
+    answer: str, replaced: str, form: str, sources: tuple[str, ...]
+) -> None:
+    """The built-in source has number words only, as near words of ``1983``."""
+    near = {"*": ["four", "two", "thousand", "forty", "home"]}
+    models = Scripted(dict.fromkeys(sources, near))
+    found = [one for one in find(models, answer) if one.replaced == replaced]
+    assert len(found) >= 3
+    for one in found:
+        assert re.fullmatch(form, one.replacement) and one.replacement != replaced
+        assert one.text == answer.replace(replaced, one.replacement)
+
+
+def test_numbers_have_candidates_although_other_words_have_enough() -> None:
+    models = Scripted({"embedding": {"poem": names(8), "1999": ["home"]}})
+    found = find(models, "the poem of 1999", "what", limit=4)
+    assert [one.replaced for one in found] == ["poem", "1999"] * 2
+
+
+def test_a_number_in_a_name_is_no_name() -> None:
+    mission = Entity("db:A", "Apollo 11", 0, 9)
+    models = Scripted({"embedding": {"Apollo": ["Hermes"], "11": ["Ares"]}}, [mission])
+    found = find(models, "Apollo 11", "what flew")
+    assert found[0].text == "Hermes 11"
+    assert {one.source for one in found if one.replaced == "11"} == {"number"}

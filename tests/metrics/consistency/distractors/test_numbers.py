@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.metrics.consistency.tokens import draw_number_neighbours, find_numbers
+from trustassay.metrics.consistency.tokens import (
+    draw_number_neighbours,
+    find_numbers,
+    select_same_form,
+)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -87,3 +91,46 @@ def test_what_is_too_long_for_a_random_number_has_no_neighbours(text: str) -> No
 @pytest.mark.parametrize("text", ["007", "x", "1.2.3", ""])
 def test_what_is_no_plain_number_has_none(text: str) -> None:
     assert draw_number_neighbours(text, 5, rng()) == []
+
+
+@pytest.mark.parametrize(("text", "others"), [("8", 7), ("0", 8), ("two", 10)])
+def test_one_does_not_replace_several(text: str, others: int) -> None:
+    neighbours = draw_number_neighbours(text, 40, rng())
+    assert len(neighbours) == others and not {"1", "one"} & set(neighbours)
+
+
+def test_teens_and_compounds_are_numbers_of_one_word() -> None:
+    assert [slot.text for slot in find_numbers("Fifteen of twenty-five")] == [
+        "Fifteen",
+        "twenty-five",
+    ]
+    assert set(draw_number_neighbours("Fifteen", 40, rng())) <= {
+        word.capitalize()
+        for word in "thirteen fourteen sixteen seventeen eighteen nineteen".split()
+    }
+    for other in draw_number_neighbours("twenty-five", 9, rng()):
+        assert re.fullmatch(r"[a-z]+ty-[a-z]+", other) and other != "twenty-five"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("1983", ["1999"]),
+        ("8", ["12"]),
+        ("139,000", ["141,500"]),
+        ("3.5", ["2.25"]),
+        ("18th", ["19th"]),
+        ("Two", ["six"]),
+        ("million", ["billion"]),
+        ("fifteen", ["nineteen"]),
+        ("1980s", ["1970s"]),
+        ("Monday", ["Friday"]),
+    ],
+)
+def test_only_replacements_written_as_the_number_are_kept(text: str, kept: list[str]) -> None:
+    candidates = [
+        "1999", "12", "141,500", "2.25", "19th", "six", "billion", "nineteen", "1970s", "Friday",
+        "1", "one", "forty", "home", "1,2,3", "##",
+    ]  # fmt: skip
+    assert select_same_form(text, candidates) == kept
+    assert select_same_form("house", candidates) == candidates
