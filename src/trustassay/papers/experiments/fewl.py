@@ -153,8 +153,10 @@ def build_outcome_rows(
     rules = score_all_variants(measured, samples, tables)
     cells: list[list[Cell]] = []
     for units in columns.values():
-        # Shape (rules, units, 2): won and tied.
-        outcomes = np.array([[unit.outcome(rule.scores) for unit in units] for rule in rules])
+        # Won and tied; a column of two models that never differ has no units.
+        outcomes = np.array(
+            [[unit.outcome(rule.scores) for unit in units] for rule in rules], dtype=float
+        ).reshape(len(rules), len(units), 2)
         numbers = np.array([unit.number for unit in units], dtype=np.int64)
         cells.append(build_share_cells(outcomes[..., 0], outcomes[..., 1], numbers, count=count))
     rows = [ExperimentRow("chance", chance, {"rule": "chance"})]
