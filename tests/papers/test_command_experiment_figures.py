@@ -105,7 +105,7 @@ def test_experts_are_told_apart_by_wrong_and_corrected_answers(
     assert rows["half"]["rating"]["by"] == "nearer_to_right"
     assert rows["half"]["rating"]["mean"] == 0.5
     said = " ".join(done.stderr.split())
-    assert "By expertise: true > half." in said
+    assert "Order by expertise: true > half." in said
     assert "none can weigh more than 0.881" in said
     page = (tmp_path / "out" / "experiment.html").read_text()
     assert page.count("<svg") == 2 * 5
@@ -139,6 +139,27 @@ def test_ratings_of_the_input_stand_beside_expertise(
     assert "&lt;b&gt;one" in page
     assert "<b>one" not in page
     assert "\\<b\\>one" in (tmp_path / "out" / "experiment.md").read_text()
+
+
+def test_equal_ratings_have_no_chart(tmp_path: Path, experiment: Experiment) -> None:
+    titles = []
+    for highest in (1, 2):
+        rows = [
+            question(
+                n,
+                references={"one": f"right {n}"},
+                wrong_answers=[f"wrong {n}"],
+                corrected_answers=[f"right {n}"],
+                reference_ratings={"one": highest if n else 1},
+            )
+            for n in range(20)
+        ]
+        source = jsonl(tmp_path / f"{highest}.jsonl", rows)
+        done = experiment("fewl-experts", source, *scripted(tmp_path), "--out", f"out{highest}")
+        assert done.exit_code == 0, done.stderr
+        page = (tmp_path / f"out{highest}" / "experiment.html").read_text()
+        titles.append("Questions by rating." in page)
+    assert titles == [False, True]
 
 
 def neighbouring(folder: Path) -> Path:

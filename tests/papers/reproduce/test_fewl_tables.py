@@ -10,14 +10,24 @@ from typing import Any
 import pytest
 
 from tests.papers.material import question, scripted
-from tests.support import jsonl
+from tests.support import ROOT, jsonl
 from trustassay.calls.client import CallOptions
 from trustassay.input.records import InputError
 from trustassay.papers.experiments.answers import RecordSelection
 from trustassay.papers.reproduce.fewl import reproduce
-from trustassay.papers.reproduce.fewl.models import PUBLISHED_RATES, digest_outputs
+from trustassay.papers.reproduce.fewl.inputs import FILES
+from trustassay.papers.reproduce.fewl.models import (
+    PUBLISHED_RATES,
+    PublishedRate,
+    digest_outputs,
+)
 from trustassay.papers.reproduce.setup import ReproductionSetup
-from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
+from trustassay.papers.reproduce.tables import (
+    ReproducedCell,
+    ReproducedTable,
+    Reproduction,
+)
+from trustassay.report.document import Bars
 from trustassay.runs.intake import BadInputError, RunOptions
 
 N = 24
@@ -34,10 +44,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reproduce:
         monkeypatch.delitem(sys.modules, module, raising=False)
     (tmp_path / "data").mkdir()
 
-    def call(data: Path | None = None, limit: int | None = None, **options: Any) -> Reproduction:
+    def call(
+        data: Path | None = None, limit: int | None = None, out: str = "out", **options: Any
+    ) -> Reproduction:
         backends = {"similarity": "python:scripted:alike", "embedder": "python:quick:embedder"}
         setup = ReproductionSetup(
-            folder=tmp_path / "out",
+            folder=tmp_path / out,
             data=data or tmp_path / "data",
             backends=backends | options.pop("backends", {}),
             options=RunOptions(calls=CallOptions(cache=None)),
@@ -85,30 +97,128 @@ def half_right(i: int) -> list[str]:
     return texts if i % 2 == 0 else [texts[1], texts[0], texts[0]]
 
 
-def test_single_counts_the_first_answer_and_multi_all_of_them(
-    run: Reproduce, tmp_path: Path
-) -> None:
+def cell_of(table: ReproducedTable, row: str, column: int = 0) -> ReproducedCell:
+    (match,) = [one for one in table.rows if one.name == row]
+    return match.cells[column]
+
+
+def test_single_counts_one_answer_and_multi_all_of_them(run: Reproduce, tmp_path: Path) -> None:
     jsonl(tmp_path / "data" / "chale.jsonl", chale(N))
     jsonl(tmp_path / "data" / "references.jsonl", references(N, half=half_right))
     result = run(repeats=200)
     (table,) = tables_of(result, "Table 1")
     assert table.columns == ["non-hallu > half-hallu", "non-hallu > hallu"]
+    cell = cell_of(table, "single + no penalty")
     # The wrong answer is like itself (1) and like the right one by a third.
-    assert value_of(table, "single + no penalty") == pytest.approx(50)
+    assert cell.values["as_recorded"]["value"] == pytest.approx(50)
+    # The drawn answer is right two times of three: mean and deviation of a binomial share.
+    expected = 100 * (2 / 3 * 1 / 3 / N) ** 0.5
+    assert cell.values["sd"] == pytest.approx(expected, rel=0.2)
+    assert cell.values["mean_of_repeats"] == pytest.approx(100 * 2 / 3, abs=3 * expected / 200**0.5)
+    assert cell.values["value"] == cell.values["mean_of_repeats"]
+    assert cell.text.startswith(f"{cell.values['value']:.1f} ± {cell.values['sd']:.2f} (")
+    low, high = cell.values["interval"]
+    assert low < cell.values["value"] < high
     # "odd thing 3" is less like either than the right answer is.
     assert value_of(table, "single + no penalty", 1) == pytest.approx(100)
-    assert value_of(table, "multi + no penalty") == pytest.approx(100)
-    (row,) = [one for one in table.rows if one.name == "single + no penalty"]
-    # The first drawn answer is right two times of three: the deviation of a binomial share.
-    expected = 100 * (2 / 3 * 1 / 3 / N) ** 0.5
-    assert row.cells[0].values["deviation"] == pytest.approx(expected, rel=0.2)
-    assert "±" in row.cells[0].text
+    multi = cell_of(table, "multi + no penalty").values
+    assert multi["as_recorded"]["value"] == pytest.approx(100)
+    # Of three that are drawn two or more are right: 20 of 27.
+    assert multi["value"] == pytest.approx(100 * 20 / 27, abs=3 * multi["sd"] / 200**0.5)
     # Without pairs there are no weights by expertise; with labelled answers there are ideal ones.
     assert value_of(table, "FEWL (Ours)") is None
     (ablation,) = tables_of(result, "Table 2")
     assert value_of(ablation, "FEWL (Ideal)") is not None
     assert not table.has_printed_figures
     assert table.not_comparable
+
+
+def test_figures_do_not_depend_on_the_order_of_references(run: Reproduce, tmp_path: Path) -> None:
+    jsonl(tmp_path / "data" / "chale.jsonl", chale(N))
+    cells = []
+    orders = {
+        "right": lambda i: [f"right {i}", f"wrong {i}", f"wrong {i}"],
+        "wrong": lambda i: [f"wrong {i}", f"wrong {i}", f"right {i}"],
+    }
+    for first, answers in orders.items():
+        jsonl(tmp_path / "data" / "references.jsonl", references(N, some=answers))
+        (table,) = tables_of(run(repeats=300, out=first), "Table 1")
+        cells.append(cell_of(table, "single + no penalty").values)
+    assert [cell["as_recorded"]["value"] for cell in cells] == [100, 0]
+    for cell in cells:
+        assert cell["value"] == pytest.approx(100 / 3, abs=3 * cell["sd"] / 300**0.5)
+
+
+def test_one_repeat_gives_the_figures_as_recorded(run: Reproduce, tmp_path: Path) -> None:
+    jsonl(tmp_path / "data" / "chale.jsonl", chale(N))
+    jsonl(tmp_path / "data" / "references.jsonl", references(N, half=half_right))
+    result = run(repeats=1)
+    (table,) = tables_of(result, "Table 1")
+    assert cell_of(table, "single + no penalty").text.startswith("50.0 (")
+    assert any(line.startswith("No ±") for line in result.differences)
+
+
+def test_rows_without_pairs_count_all_questions(run: Reproduce, tmp_path: Path) -> None:
+    jsonl(tmp_path / "data" / "chale.jsonl", chale(N))
+    known = references(N, half=half_right)
+    for i, row in enumerate(known[:9]):
+        row |= {"wrong_answers": [f"wrong {i}"], "corrected_answers": [f"right {i}"]}
+    jsonl(tmp_path / "data" / "references.jsonl", known)
+    (table,) = tables_of(run(), "Table 1")
+    assert cell_of(table, "single + penalty").values["n"] == N
+    assert cell_of(table, "single + penalty").values["questions_with_pairs"]["n"] == 9
+    assert cell_of(table, "multi + no penalty").values["n"] == N
+    assert cell_of(table, "FEWL (Ours)").values["n"] == 9
+    assert any("count 9 questions, which have them" in note for note in table.notes)
+
+
+def test_a_generator_without_pairs_empties_the_rows_that_need_them(
+    run: Reproduce, tmp_path: Path
+) -> None:
+    jsonl(tmp_path / "data" / "chale.jsonl", chale(N))
+    jsonl(tmp_path / "data" / "TruthfulQA.jsonl", [question(i) for i in range(N)])
+    jsonl(tmp_path / "data" / "references.jsonl", references(N, half=half_right))
+    result = run(backends={"generator": "python:scripted:mumbling"})
+    (table,) = tables_of(result, "Table 1")
+    assert value_of(table, "multi + no penalty") is not None
+    assert cell_of(table, "FEWL (Ours)").text == "–"
+    for place in ("FEWL (Ours), single-best (half)", "Figures 3 and 4"):
+        assert "has no pair" in result.missing[place]
+
+
+def test_a_limited_set_is_described_as_one(run: Reproduce, tmp_path: Path) -> None:
+    jsonl(tmp_path / "data" / "chale.jsonl", chale(N))
+    jsonl(tmp_path / "data" / "references.jsonl", references(N, half=half_right))
+    assert run(limit=6).data.startswith("The first 6 records of each file of the data alone.")
+
+
+def test_charts_without_data_are_left_out(run: Reproduce, tmp_path: Path) -> None:
+    jsonl(tmp_path / "data" / "TruthfulQA.jsonl", [question(i) for i in range(N)])
+    known = references(N, some=lambda i: f"right {i}")
+    for i, row in enumerate(known):
+        row |= {"wrong_answers": [f"odd {i}"], "corrected_answers": [f"right {i}"]}
+    jsonl(tmp_path / "data" / "references.jsonl", known)
+    charts = {chart.title: chart for chart in run().charts}
+    # No neighbour's answer is right of another question.
+    assert "Right answers by rank" not in charts
+    (bars,) = charts["Nearer to a right answer (1) or not (0)"].parts
+    assert isinstance(bars, Bars)
+    assert bars.axis == ("0", "1")
+
+
+def test_the_page_and_the_messages_name_the_same_files(run: Reproduce, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        run()
+    # Without labels these answers rank no models, so that Table 4 is missing too.
+    answers = [{**row, "label": None} for row in models_of(2)]
+    jsonl(tmp_path / "data" / "samples.jsonl", answers)
+    missing = " ".join(run().missing.values())
+    page = (ROOT / "docs" / "papers" / "fewl.md").read_text()
+    for kind, file in FILES.items():
+        for pattern in file.patterns:
+            assert f"`{pattern}`" in str(caught.value)
+            assert f"`{pattern}`" in missing or kind == "samples"
+            assert f"`{pattern}`" in page
 
 
 def test_the_best_answer_is_counted_of_all_questions(run: Reproduce, tmp_path: Path) -> None:
@@ -121,9 +231,11 @@ def test_the_best_answer_is_counted_of_all_questions(run: Reproduce, tmp_path: P
     result = run()
     (table,) = tables_of(result, "Table 3")
     (cell,) = next(row for row in table.rows if row.name == "single + no penalty").cells
-    assert cell.values["count"] == N / 3
-    assert cell.text.startswith("8 ± ")
-    assert f"of {N}" in cell.text
+    assert cell.values["as_recorded"]["count"] == N / 3
+    sd = cell.values["count_sd"]
+    # The right one of two is drawn half of the times, and where both are right always.
+    assert cell.values["count"] == pytest.approx(N * 2 / 3, abs=3 * sd / 10**0.5)
+    assert cell.text.startswith(f"{cell.values['count']:.1f} ± {sd:.2f} of {N} (")
     chance = next(row for row in table.rows if row.name.startswith("chance"))
     assert chance.cells[0].values["value"] == pytest.approx(100 / 3)
     # The second answer is the better one wherever they differ, so expertise finds all of them.
@@ -144,8 +256,11 @@ def test_models_with_several_answers_have_a_table_each(run: Reproduce, tmp_path:
     first, second = tables_of(run(), "Table 1")
     assert first.title.endswith("references: several")
     assert second.title.endswith("references: one, other")
-    assert value_of(second, "single + no penalty") == pytest.approx(100)
-    assert value_of(second, "multi + no penalty") == pytest.approx(0)
+    single, multi = (cell_of(second, f"{row} + no penalty").values for row in ("single", "multi"))
+    assert single["as_recorded"]["value"] == pytest.approx(100)
+    assert multi["as_recorded"]["value"] == pytest.approx(0)
+    # Either model is drawn half of the times.
+    assert single["value"] == pytest.approx(50, abs=3 * single["sd"] / 10**0.5)
 
 
 def test_one_reference_answer_has_no_row_of_several(run: Reproduce, tmp_path: Path) -> None:
@@ -202,7 +317,7 @@ def test_without_references_the_tables_say_what_they_need(run: Reproduce, tmp_pa
     assert not result.tables
     for number in ("Table 1", "Table 2", "Table 8", "Table 11", "Table 12"):
         assert "--reference" in result.missing[number]
-    assert result.missing["Table 4"] == "needs a file five-choice"
+    assert result.missing["Table 4"] == "needs a file `five-choice*` or `*trivia_questions*`"
 
 
 def models_of(n: int) -> list[dict[str, Any]]:
@@ -234,6 +349,27 @@ def test_models_are_ranked_and_their_pairs_ordered(run: Reproduce, tmp_path: Pat
     # Where they differ, the better answer is the reference's: both variants order all pairs.
     assert [cell.values["value"] for cell in pairs.rows[0].cells] == [100, 100]
     assert pairs.rows[0].cells[0].values["n"] == N / 2
+    # Questions without pairs of wrong and corrected answers are no loss for this table.
+    assert not any("weights `ours`" in note for note in pairs.notes)
+    assert any(
+        note.startswith(f"True rates: over {N} questions. FEWL, order and tau: over {N} questions")
+        for note in ranking.notes
+    )
+
+
+def test_two_models_that_never_differ_have_no_order(run: Reproduce, tmp_path: Path) -> None:
+    rows = [
+        question(i, references={"judge": f"right {i}"}, model=model, response=f"right {i}", label=1)
+        | {"id": f"{i}-{model}"}
+        for i in range(N)
+        for model in ("one", "other")
+    ]
+    jsonl(tmp_path / "data" / "samples.jsonl", rows)
+    result = run()
+    (ordered,) = tables_of(result, "Table 5")
+    assert [cell.text for cell in ordered.rows[0].cells] == ["–", "–"]
+    (ranking,) = tables_of(result, "Table 4")
+    assert any("(1 pair does not differ significantly)" in note for note in ranking.notes)
 
 
 RESULTS = """Total score: 0 of 4
@@ -262,13 +398,15 @@ def test_the_printed_rate_stands_beside_the_published_outputs_alone(
     from trustassay.papers.experiments.answers import read_records
 
     questions = read_records(tmp_path / "data" / "trivia_questions.jsonl", RecordSelection())
-    table = {digest_outputs(path, questions): ".1954"}
+    table = {digest_outputs(path, questions): PublishedRate(".1954", 144)}
     monkeypatch.setattr("trustassay.papers.reproduce.fewl.models.PUBLISHED_RATES", table)
     (ranking,) = tables_of(run(), "Table 4")
     assert ranking.rows[0].name == "any-name"
     assert ranking.rows[0].cells[0].paper == ".1954"
     assert ranking.rows[0].cells[0].values["value"] == 0.5
-    assert "nothing to rank" in ranking.notes[0]
+    expected = "any-name: the file has 1 right of 2, the paper's figure is 144 of 737."
+    assert ranking.notes[0] == expected
+    assert "nothing to rank" in ranking.notes[1]
     path.write_text(RESULTS.replace("B. wrong 0 (incorrect A.)", "C. I don't know (uncertain)"))
     (ranking,) = tables_of(run(), "Table 4")
     assert not ranking.has_printed_figures
@@ -328,7 +466,10 @@ def test_the_authors_outputs_are_recognised(shared_haltt4llm: Path) -> None:
 
     source = shared_haltt4llm / "truthfulqa_trivia_questions.json"
     questions = read_records(source, RecordSelection())
-    assert PUBLISHED_RATES[digest_outputs(shared_haltt4llm / SHARED_RESULTS, questions)] == ".1954"
+    assert (
+        PUBLISHED_RATES[digest_outputs(shared_haltt4llm / SHARED_RESULTS, questions)].text
+        == ".1954"
+    )
     other = shared_haltt4llm / SHARED_RESULTS.replace("-003", "-002")
     assert digest_outputs(other, questions) not in PUBLISHED_RATES
 

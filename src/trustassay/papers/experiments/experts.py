@@ -216,9 +216,9 @@ def _collect_tables(
 def _build_row(name: str, table: Mapping[str, Sequence[float]]) -> ExperimentRow:
     weights = np.array(table["weight"])
     # Questions may have different numbers of pairs.
-    pairs = float(np.mean(table["pairs"]))
+    pairs = round(float(np.mean(table["pairs"])), 1)
     cells = [
-        _spread_cell(table["told_apart"], f" of {round(pairs, 1):g}"),
+        _spread_cell(table["told_apart"], f" of {pairs:g} pair{'s' * (pairs != 1)}"),
         _spread_cell(table["agrees_with_wrong"]),
         _spread_cell(table["agrees_with_corrected"]),
         _spread_cell(table["expertise"]),
@@ -278,8 +278,8 @@ def _build_notes(
         f"{n:,} questions; similarity {setup.similarities[0]}. Means, in brackets quartiles.",
         "Told apart: pairs of which the corrected answer is nearer than the wrong one. A reference "
         f"agrees from a similarity of {agrees:g}.",
-        f"By expertise: {order('expertise')}.",
-        f"By wrong answers that they do not agree with: {order('agrees_with_wrong', -1)}.",
+        f"Order by expertise: {order('expertise')}.",
+        f"Order by wrong answers that they do not agree with: {order('agrees_with_wrong', -1)}.",
     ]
     # Ratings and comparisons with right answers are on different scales and cannot be ranked
     # together.
@@ -288,7 +288,7 @@ def _build_notes(
         ranked_by = (
             "people's ratings" if key == "rating" else "answers nearer to a right than a wrong one"
         )
-        notes.append(f"By {ranked_by}: {order(key)}.")
+        notes.append(f"Order by {ranked_by}: {order(key)}.")
     else:
         notes.append(
             f"No ratings of all references: expected `{RATINGS_FIELD}`, or `answers` and "
@@ -338,6 +338,11 @@ def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list
     if key is not None and all(table.get(key) for table in tables.values()):
         # A bar for each rating that occurs: people may rate by stars or in percent.
         values = sorted({value for table in tables.values() for value in table[key]})
+        if key == "nearer_to_right":
+            values = [0.0, 1.0]
+        elif len(values) == 1:
+            # One bar over the whole width shows nothing; the table has the mean.
+            return charts
         rows = []
         for name, table in tables.items():
             rating_counts = [table[key].count(value) for value in values]

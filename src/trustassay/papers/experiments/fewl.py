@@ -50,6 +50,7 @@ from trustassay.papers.experiments.results import (
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.ranking import RankedModels, rank_models
 from trustassay.statistics.resampling import generator
+from trustassay.text.words import amount
 
 Floats = NDArray[np.float64]
 LENGTH_RULE = "length: the shorter"
@@ -152,8 +153,10 @@ def build_outcome_rows(
     rules = score_all_variants(measured, samples, tables)
     cells: list[list[Cell]] = []
     for units in columns.values():
-        # Shape (rules, units, 2): won and tied.
-        outcomes = np.array([[unit.outcome(rule.scores) for unit in units] for rule in rules])
+        # Won and tied; a column of two models that never differ has no units.
+        outcomes = np.array(
+            [[unit.outcome(rule.scores) for unit in units] for rule in rules], dtype=float
+        ).reshape(len(rules), len(units), 2)
         numbers = np.array([unit.number for unit in units], dtype=np.int64)
         cells.append(build_share_cells(outcomes[..., 0], outcomes[..., 1], numbers, count=count))
     rows = [ExperimentRow("chance", chance, {"rule": "chance"})]
@@ -179,7 +182,7 @@ def build_result(
     names = ", ".join(first.names[:10]) + (" ..." if len(first.names) > 10 else "")
     all_notes = [
         *notes,
-        f"References: {names}. `single` is {setup.single or 'the first that answered'}.",
+        f"References: {names}. `single` is {setup.single or 'the first reference that answered'}.",
         *measured.missing,
         *note_left_out(measured.left_out, "answers are left out"),
     ]
@@ -549,7 +552,8 @@ def _build_agreement_cells(ranking: RankedModels, models: Sequence[str]) -> list
     """Return the order, and its agreement with the true order if that is known."""
     order = [models[index] for index in ranking.order]
     unclear = sum(not difference.apart for difference in ranking.differences)
-    note = f" ({unclear} pairs do not differ significantly)" if unclear else ""
+    verb = "does" if unclear == 1 else "do"
+    note = f" ({amount(unclear, 'pair')} {verb} not differ significantly)" if unclear else ""
     cells = [Cell(" > ".join(order) + note, {"order": order, "pairs_not_told_apart": unclear})]
     # Without labels there is no agreement, and both cells are empty.
     for name in ("kendall", "spearman"):

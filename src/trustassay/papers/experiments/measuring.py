@@ -236,6 +236,8 @@ class FewlSetup:
     """Questions behind the random penalty; ``None``: as many as behind the nearest one."""
     single: str | None = None
     """The reference of the variants with a single one; by default the first that answered."""
+    weighs_by_pairs: bool = True
+    """Whether the first run measures the weights `ours`; else :func:`measure_expertise` does."""
     options: RunOptions = field(default_factory=RunOptions)
     """The options of the runs."""
 
@@ -395,8 +397,72 @@ async def measure(samples: Sequence[Sample], setup: FewlSetup, out: Path) -> Mea
     return MeasuredAnswers(numbers, left_out, missing, runs)
 
 
+class MeasuredExpertise(NamedTuple):
+    """The weights `ours` of the answers whose questions have wrong and corrected answers."""
+
+    numbers: FewlArrays
+    """The numbers with `ours`, which is 0 where there are no pairs; without any, as they were."""
+    has_pairs: Mask
+    """Of which answers `ours` is known, shape (n,)."""
+    errors: Mapping[str, str]
+    """Why answers for which pairs were expected have none, by id."""
+    samples: Sequence[Sample]
+    """The samples with their pairs; those of the first run where no sample can have any."""
+
+
+async def measure_expertise(
+    measured: MeasuredAnswers, setup: FewlSetup, out: Path
+) -> MeasuredExpertise:
+    """Measure the weights `ours` of answers that were measured without them.
+
+    Answers without pairs keep all other numbers: a generator that fails costs these weights alone.
+
+    Args:
+        measured: with one similarity. setup: its generator writes pairs that the samples lack.
+
+    Raises:
+        As :func:`~trustassay.runs.execute.execute`.
+    """
+    ((similarity, numbers),) = measured.numbers.items()
+    base = RunFolder(measured.runs[similarity])
+    _, generator = await load_models((), setup.generator)
+    has_pairs = np.zeros(len(numbers.ids), dtype=bool)
+    index_of_id = {key: index for index, key in enumerate(numbers.ids)}
+    everyone = [sample for sample in base.samples() if sample.id in index_of_id]
+    samples = [
+        sample
+        for sample in everyone
+        if generator is not None or (sample.wrong_answers and sample.corrected_answers)
+    ]
+    if not samples:
+        return MeasuredExpertise(numbers, has_pairs, {}, everyone)
+    folder = RunFolder(out)
+    assessments = await execute_run(
+        samples,
+        replace(setup.metric, weights="ours", penalty="none"),
+        {"generator": generator, "similarity": similarity},
+        folder,
+        replace(setup.options, calls_from=base.calls_path),
+    )
+    ours = np.zeros(numbers.similarity.shape)
+    for key, assessment in assessments.items():
+        if assessment.score is None:
+            continue
+        index = index_of_id[key]
+        has_pairs[index] = True
+        rows = zip(_unique_names(assessment), _reference_rows(assessment), strict=True)
+        for name, row in rows:
+            ours[index, numbers.names.index(name)] = row["expertise"]
+    if has_pairs.any():
+        numbers = replace(numbers, ours=ours)
+    errors = errors_of(assessments.values())
+    return MeasuredExpertise(numbers, has_pairs, errors, list(folder.samples()))
+
+
 def _choose_base_metric(samples: Sequence[Sample], setup: FewlSetup) -> tuple[Fewl, list[str]]:
     """Return the metric of the first run, and a note if it has no weights `ours`."""
+    if not setup.weighs_by_pairs:
+        return replace(setup.metric, weights="uniform"), []
     if setup.generator is not None or all(s.wrong_answers and s.corrected_answers for s in samples):
         return replace(setup.metric, weights="ours"), []
     message = (

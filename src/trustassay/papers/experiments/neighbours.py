@@ -290,12 +290,26 @@ def _build_result(
     # 3. Drawings, and the result.
     labels = [str(k) for k in range(len(counts))]
     first = build_count_bar("questions", counts, labels, f"{counts[0] / sum(counts):.0%} have none")
-    by_rank = build_count_bar(
-        "right answers",
-        right_at_rank,
-        [f"rank {rank}" for rank in answers_of_rank],
-        f"{sum(right_at_rank):,}",
-    )
+    drawings = [
+        build_chart(
+            "Right answers among the neighbours' answers",
+            "Questions by the number of their neighbours' answers that are right of them.",
+            [first],
+            ("0", str(max_right)),
+        )
+    ]
+    # Without a right answer there is nothing to draw by rank.
+    if any(right_at_rank):
+        ranks = [f"rank {rank}" for rank in answers_of_rank]
+        total = f"{sum(right_at_rank):,}"
+        drawings.append(
+            build_chart(
+                "Right answers by rank",
+                "From the nearest neighbour to the farthest.",
+                [build_count_bar("right answers", right_at_rank, ranks, total)],
+                (str(min(answers_of_rank)), str(max(answers_of_rank))),
+            )
+        )
     return ExperimentResult(
         "fewl-neighbours",
         "Answers to neighbouring questions, held as answers to the question",
@@ -309,20 +323,7 @@ def _build_result(
             "max_similarity": setup.metric.max_similarity,
             "seed": setup.options.seed,
         },
-        [
-            build_chart(
-                "Right answers among the neighbours' answers",
-                "Questions by the number of their neighbours' answers that are right of them.",
-                [first],
-                ("0", str(max_right)),
-            ),
-            build_chart(
-                "Right answers by rank",
-                "From the nearest neighbour to the farthest.",
-                [by_rank],
-                (str(min(answers_of_rank)), str(max(answers_of_rank))),
-            ),
-        ],
+        drawings,
     )
 
 

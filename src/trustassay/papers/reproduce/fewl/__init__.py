@@ -19,7 +19,6 @@ from trustassay.papers.experiments.answers import collect_answers, read_records
 from trustassay.papers.reproduce.fewl import models
 from trustassay.papers.reproduce.fewl.inputs import (
     FILES,
-    NO_PAIRS,
     NO_REFERENCES,
     FewlFiles,
     KnownReferences,
@@ -27,6 +26,7 @@ from trustassay.papers.reproduce.fewl.inputs import (
     find_files,
     read_input,
     read_references,
+    select_weighable,
 )
 from trustassay.papers.reproduce.fewl.scores import (
     BEST_TABLES,
@@ -42,6 +42,7 @@ from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
 from trustassay.report.document import Chart
 from trustassay.runs.needs import name_models
+from trustassay.text.words import amount
 
 SOURCE = (
     "Wei, Yao, Ton, Guo, Estornell, Liu: Measuring and Reducing LLM Hallucination without "
@@ -85,7 +86,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     parts = _Parts(setup)
     for kind, file in FILES.items():
         if kind not in paper_files.paths:
-            parts.missing |= dict.fromkeys(file.tables, f"needs a file {kind}")
+            parts.missing |= dict.fromkeys(file.tables, f"needs a file {file.described_names}")
     steps: Mapping[str, Callable[[_Parts, FewlFiles, Mapping[str, KnownReferences]], None]] = {
         "chale": _add_chale,
         "truthfulqa": _add_truthfulqa,
@@ -103,7 +104,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     return Reproduction(
         "fewl",
         SOURCE,
-        BUNDLED_DATA if setup.is_bundled else f"Files: {_list_files(paper_files)}.",
+        _describe_data(setup, paper_files),
         sorted(parts.tables, key=_sort_key),
         [*_list_differences(setup), *notes],
         dict(sorted(parts.missing.items(), key=lambda item: _sort_key_of(item[0]))),
@@ -121,6 +122,15 @@ def _name_file_in_errors(path: Path) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise InputError(f"{path}: {error}") from None
+
+
+def _describe_data(setup: ReproductionSetup, paper_files: FewlFiles) -> str:
+    limit = setup.selection.limit
+    files = f"Files: {_list_files(paper_files)}."
+    if limit is not None:
+        what = "the bundled set" if setup.is_bundled else "the data"
+        return f"The first {amount(limit, 'record')} of each file of {what} alone. {files}"
+    return BUNDLED_DATA if setup.is_bundled else files
 
 
 def _list_files(paper_files: FewlFiles) -> str:
@@ -147,8 +157,9 @@ def _measure(
     groups = run_anywhere(
         lambda: measure_groups(answers, paper_input.groups, setup, folder, best=best)
     )
-    if any(group.numbers.ours is None for group in groups):
-        parts.missing["FEWL (Ours) and single-best"] = NO_PAIRS
+    for group in groups:
+        if group.no_pairs:
+            parts.missing[f"FEWL (Ours), single-best ({group.name})"] = group.no_pairs
     for table in tables:
         parts.tables += build_tables(table, groups, paper_input.notes, count=best)
     return groups
@@ -214,14 +225,37 @@ def _add_samples(
     parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]
 ) -> None:
     setup, path = parts.setup, paper_files.paths["samples"]
+    weighed_path = path
     if known and not setup.references:
         paper_input = read_input(path, known, setup)
         path = paper_input.write(setup.folder / "samples.jsonl")
+        # Table 5 needs no pairs of wrong and corrected answers; Table 4 has one kind of weights.
+        weighable = select_weighable(paper_input.samples, None)
+        weighed_path = paper_input.write(setup.folder / "ranked.jsonl", weighable)
     parts.add("Table 5", models.order_pairs(path, setup, setup.folder / "samples"))
     # Labelled answers rank models too, where no questions with choices do.
     labelled = all(sample.label is not None for sample in read_records(path, setup.selection))
     if labelled and "five-choice" not in paper_files.paths:
-        parts.add("Table 4", models.build_ranking(path, {}, setup, setup.folder / "ranking"))
+        parts.add(
+            "Table 4", models.build_ranking(weighed_path, {}, setup, setup.folder / "ranking")
+        )
+
+
+def _explain_repeats(repeats: int) -> str:
+    """Return what stands before and behind a ±."""
+    if repeats < 2:
+        return (
+            "No ±, as there is one repeat: figures are of the references as recorded, and `single` "
+            "is the first of them. Intervals: 95 %, over questions."
+        )
+    return (
+        f"A number before ± is the mean over {repeats} repeats, the one behind it their standard "
+        "deviation. In each repeat, for every question as many reference answers are drawn with "
+        "replacement as there are (`single` takes the first that is drawn); no model is asked "
+        "again. The paper does not say what its ± repeats. Intervals: 95 %, over questions, of the "
+        "same mean. In reproduction.json, `as_recorded` is the figure without drawing, where "
+        "`single` is the first recorded reference."
+    )
 
 
 def _list_differences(setup: ReproductionSetup) -> list[str]:
@@ -230,16 +264,14 @@ def _list_differences(setup: ReproductionSetup) -> list[str]:
     return [
         f"The similarity is {similarity}, not Vectara's model: scores have another scale, and the "
         "penalty weighs more (--backend similarity=consistency is nearer to the paper's).",
-        f"±: the standard deviation over {setup.repeats or REPEATS} repeats. In each, for every "
-        "question as many reference answers are drawn with replacement as there are; no model is "
-        "asked again. The paper does not say what its ± repeats. Intervals: 95 %, over questions.",
+        _explain_repeats(setup.repeats or REPEATS),
         "A tie is no win.",
-        "10 neighbours behind a penalty; the paper names no number. Table 8 has 25 random "
-        "questions, as the paper. Both have a cosine of 0.8 at most.",
+        "Each penalty averages over 10 neighbours; the paper names no number. Table 8 has 25 "
+        "random questions, as the paper. Both have a cosine of 0.8 at most.",
         "Weights `ideal` read the labelled right and wrong answers of a question; half "
         "hallucinated ones are neither, as the paper names them apart.",
-        "Table 11 calls `multi + no penalty` expertise weighting, section 4.1 equal weights: here "
-        "the weights are equal.",
+        "Section 4.1 gives `multi + no penalty` equal weights, Table 11 calls it expertise "
+        "weighting. We use equal weights.",
         "Table 4 prints accuracy, although its caption says 1 - accuracy. Choices are in the order "
         "of the file, where the right one is the first of haltt4llm: a model that prefers A gains.",
     ]

@@ -27,12 +27,12 @@ BUNDLED = RECORDED / "fewl"
 PAPER_ANSWERS, PAPER_PAIRS = 5, 25
 """Answers of each reference, and wrong answers of each question, in the paper."""
 NO_REFERENCES = (
-    "needs reference answers: --reference [NAME=]URI, or a file `references` in the folder with "
+    "needs reference answers: --reference [NAME=]URI, or a file `references*` in the folder with "
     "`question` and `references`"
 )
 NO_PAIRS = (
     "needs wrong and corrected answers: --backend generator=URI, or `wrong_answers` and "
-    "`corrected_answers` in the file or in `references`"
+    "`corrected_answers` in the file or in `references*`"
 )
 _SUFFIXES = ("json", "jsonl", "ndjson", "csv", "tsv", "parquet", "xlsx")
 
@@ -45,6 +45,11 @@ class PaperFile(NamedTuple):
     tables: Sequence[str]
     """What it gives."""
 
+    @property
+    def described_names(self) -> str:
+        """Its names as people read them."""
+        return " or ".join(f"`{pattern}`" for pattern in self.patterns)
+
 
 FILES: Mapping[str, PaperFile] = {
     "chale": PaperFile(
@@ -56,7 +61,7 @@ FILES: Mapping[str, PaperFile] = {
         ("truthfulqa*",), ("Table 3", "Table 7", "Table 9", "Figure 2", "Figures 3 and 4")
     ),
     "samples": PaperFile(("samples*",), ("Table 5",)),
-    "halueval": PaperFile(("halueval*", "qa_*data*", "qa_data*"), ("Table 10",)),
+    "halueval": PaperFile(("halueval*", "qa_*data*"), ("Table 10",)),
 }
 """By kind, in the order in which names are looked for: a file has the first kind that fits."""
 RESULTS_PATTERN = "test_results_*.txt"
@@ -104,9 +109,12 @@ def find_files(setup: ReproductionSetup) -> FewlFiles:
     }
     if not paths:
         names = "; ".join(
-            f"{file.patterns[-1]} ({', '.join(file.tables)})" for file in FILES.values()
+            f"{file.described_names} ({', '.join(file.tables)})" for file in FILES.values()
         )
-        raise InputError(f"{folder}: holds none of the files that the tables need: {names}")
+        raise InputError(
+            f"{folder}: holds none of the files that the tables need, with the ending "
+            f".{', .'.join(_SUFFIXES)}: {names}"
+        )
     return FewlFiles(paths, references, results, unused)
 
 
@@ -254,17 +262,22 @@ def read_input(
     # Models that are asked answer every question.
     if groups and not setup.references:
         answered = [sample for sample in samples if sample.references]
-        has_pairs = [sample for sample in answered if sample.corrected_answers]
-        # Without a generator the weights `ours` need pairs of all questions that count.
-        needs_pairs = bool(has_pairs) and "generator" not in setup.backends
-        usable = has_pairs if needs_pairs else answered
-        if len(usable) < len(samples):
-            reason = "references" + (", or wrong and corrected answers" if needs_pairs else "")
+        if len(answered) < len(samples):
             notes.append(
-                f"{len(samples) - len(usable):,} of {len(samples):,} records have no {reason}."
+                f"{len(samples) - len(answered):,} of {len(samples):,} records have no references."
             )
-        samples = usable
+        samples = answered
     return PaperInput(path, samples, groups, notes)
+
+
+def select_weighable(samples: Sequence[Sample], generator: Any) -> list[Sample]:
+    """Return the samples that the weights `ours` can be had for; all, if no sample can.
+
+    An experiment that scores by one kind of weights alone then has the best that the data allow.
+    """
+    if generator is not None:
+        return list(samples)
+    return [s for s in samples if s.wrong_answers and s.corrected_answers] or list(samples)
 
 
 def _add_references(sample: Sample, known: Mapping[str, KnownReferences]) -> Sample:

@@ -26,7 +26,7 @@ from trustassay.papers.experiments.fewl import order_samples, rank_models_by_sco
 from trustassay.papers.experiments.measuring import FewlSetup
 from trustassay.papers.experiments.neighbours import judge_neighbours
 from trustassay.papers.experiments.results import Cell, ExperimentResult, ExperimentRow
-from trustassay.papers.reproduce.fewl.inputs import NO_PAIRS, PaperInput
+from trustassay.papers.reproduce.fewl.inputs import NO_PAIRS, PaperInput, select_weighable
 from trustassay.papers.reproduce.fewl.scores import GroupScores, build_fewl_setup
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import (
@@ -39,8 +39,20 @@ from trustassay.report.document import Chart
 from trustassay.runs.needs import name_models
 from trustassay.statistics.intervals import MIN_UNITS, binomial_interval
 
-PUBLISHED_RATES: Mapping[str, str] = {
-    "41dc58c4806c8e32": ".1954",
+
+class PublishedRate(NamedTuple):
+    """A true rate of Table 4."""
+
+    text: str
+    """As the paper prints it."""
+    right: int
+    """The number of right answers that it stands for."""
+    n: int = 737
+    """The number of questions."""
+
+
+PUBLISHED_RATES: Mapping[str, PublishedRate] = {
+    "41dc58c4806c8e32": PublishedRate(".1954", 144),
 }
 """By digest of a model's published outputs, the true non-hallucination rate of Table 4. Of its five
 models only text-davinci-003 has outputs that were published (by haltt4llm)."""
@@ -103,7 +115,17 @@ def build_ranking(
                 "needs --model [NAME=]URI, or files test_results_*.txt of models beside the "
                 "questions"
             )
-        rates = _ask_choices(source, samples, results, setup, folder / "asked")
+        published = {
+            name: rate
+            for name, path in results.items()
+            if (rate := PUBLISHED_RATES.get(digest_outputs(path, samples)))
+        }
+        rates = _ask_choices(source, published, results, setup, folder / "asked")
+        notes += [
+            f"{name}: the file has {rates[name].values['count']} right of "
+            f"{rates[name].values['n']}, the paper's figure is {rate.right} of {rate.n}."
+            for name, rate in published.items()
+        ]
         source = folder / "asked" / "answers.jsonl"
         selection = RecordSelection(skip_bad=selection.skip_bad)
     else:
@@ -115,7 +137,12 @@ def build_ranking(
     scores: Mapping[str, ReproducedCell] = {}
     if len(rates) > 1:
         scores, rank_notes = _rank(source, selection, setup, folder / "ranked")
-        notes += rank_notes
+        counts = sorted({rate.values["n"] for rate in rates.values()})
+        notes.append(
+            f"True rates: over {' to '.join(f'{n:,}' for n in counts[:1] + counts[1:][-1:])} "
+            f"questions. FEWL, order and tau: over {rank_notes[0]}"
+        )
+        notes += rank_notes[1:]
     else:
         notes.append("One model only: there is nothing to rank.")
     rows = [
@@ -129,7 +156,7 @@ def build_ranking(
 
 def _ask_choices(
     source: Path,
-    samples: Sequence[Sample],
+    published: Mapping[str, PublishedRate],
     results: Mapping[str, Path],
     setup: ReproductionSetup,
     folder: Path,
@@ -137,10 +164,7 @@ def _ask_choices(
     """Return the true rate of each model by haltt4llm's grader; the folder has the answers."""
     asking = FiveChoiceSetup(setup.models, results, setup.references, options=setup.options)
     answers = run_anywhere(lambda: run_five_choice(source, folder, asking, setup.selection))
-    printed = {
-        name: PUBLISHED_RATES.get(digest_outputs(path, samples), "")
-        for name, path in results.items()
-    }
+    printed = {name: rate.text for name, rate in published.items()}
     right = answers.columns.index("right (published)")
     references = _names_of(setup.references)
     return {
@@ -153,7 +177,7 @@ def _ask_choices(
 def _rank(
     source: Path, selection: RecordSelection, setup: ReproductionSetup, folder: Path
 ) -> tuple[dict[str, ReproducedCell], list[str]]:
-    """Return the mean score of each model, and notes on their order."""
+    """Return the mean score of each model, and notes: first of which questions, then the order."""
     fewl_setup = FewlSetup(
         embedder=setup.backends.get("embedder"),
         similarities=(str(setup.backends.get("similarity", "cosine")),),
@@ -165,9 +189,9 @@ def _rank(
     agreement = cells.pop("Kendall's tau").text
     order = cells.pop("order").text
     notes = [
+        ranked.notes[0],
         f"FEWL has the weights `{row.about['weights']}`; order: {order}; Kendall's tau with the "
         f"true rates {agreement}.",
-        ranked.notes[0],
         ranked.notes[2],
     ]
     return {name: _copy_cell(cell) for name, cell in cells.items()}, notes
@@ -208,6 +232,7 @@ def order_pairs(source: Path, setup: ReproductionSetup, folder: Path) -> Reprodu
         references=list(setup.references),
         embedder=setup.backends.get("embedder"),
         similarities=(str(setup.backends.get("similarity", "cosine")),),
+        weighs_by_pairs=False,
         options=setup.options,
     )
     ordered = run_anywhere(lambda: order_samples(source, folder, fewl_setup, setup.selection))
@@ -299,9 +324,10 @@ def _learn(
     for number, group in enumerate(paper_input.groups, 1):
         samples = [group.select(sample) for sample in paper_input.samples]
         samples = [one for one in samples if one.references or group.model is not None]
+        fewl_setup = build_fewl_setup(group, setup)
+        samples = select_weighable(samples, fewl_setup.generator)
         source = paper_input.write(folder / f"{number}.jsonl", samples)
         learning = LearningSetup(model, setup.judge)
-        fewl_setup = build_fewl_setup(group, setup)
         selection = RecordSelection(skip_bad=setup.selection.skip_bad)
         result = work(source, folder / str(number), fewl_setup, selection, learning)
         results.append((group.name, result))
@@ -348,7 +374,7 @@ def compare_references(
             record["references"] |= {name: [texts[0]] for name, texts in sample.references.items()}
     records = [record for record in merged.values() if record.get("corrected_answers")]
     if not records:
-        return NO_PAIRS
+        return next((group.no_pairs for group in groups if group.no_pairs), NO_PAIRS)
     source = folder / "references.jsonl"
     samples = [Sample.parse(record) for record in records]
     PaperInput(source, samples, (), ()).write(source)

@@ -2,7 +2,8 @@
 
 1. Measure the answers once for each group of references.
 2. Compute the rows of every table from these numbers.
-3. Draw the references anew for the ± of the paper; no model is asked again.
+3. Draw the references anew: a figure is the mean of these repeats, ± their standard deviation.
+   No model is asked again.
 """
 
 from __future__ import annotations
@@ -29,13 +30,16 @@ from trustassay.papers.experiments.measuring import (
     FewlSetup,
     FewlVariant,
     MeasuredAnswers,
+    MeasuredExpertise,
     measure,
+    measure_expertise,
     resample_references,
     scores_of,
     variants_of,
 )
 from trustassay.papers.experiments.results import build_share_cells, note_left_out
 from trustassay.papers.reproduce.fewl.inputs import (
+    NO_PAIRS,
     PAPER_ANSWERS,
     PAPER_PAIRS,
     ReferenceGroup,
@@ -47,13 +51,15 @@ from trustassay.papers.reproduce.tables import (
     ReproducedRow,
     ReproducedTable,
 )
-from trustassay.runs.folder import RunFolder
+from trustassay.statistics.intervals import mean_interval
 from trustassay.statistics.resampling import generator
 from trustassay.text.words import amount
 
 Floats = NDArray[np.float64]
 REPEATS = 10
 """Repeats behind a ±; the paper does not say how many it has."""
+PAIRED_WEIGHTS = ("ours", "single-best")
+"""Weights that need wrong and corrected answers of a question."""
 RANDOM_NEIGHBOURS = 25
 """Random questions behind the penalty of Table 8."""
 NOT_COMPARABLE_REASON = "the authors published no reference answers"
@@ -152,6 +158,10 @@ class GroupScores:
     numbers: FewlArrays
     repeats: Sequence[FewlArrays]
     """The numbers with references drawn anew."""
+    has_pairs: NDArray[np.bool_]
+    """Which answers have the weights `ours`, shape (n,)."""
+    no_pairs: str
+    """Why none has them; empty if some have."""
     columns: Mapping[str, Sequence[QuestionComparisons]]
     chances: Mapping[str, float]
     """By column, the share in percent that is won by chance."""
@@ -200,8 +210,11 @@ async def measure_groups(
         samples = [one.sample for one in selected]
         fewl_setup = build_fewl_setup(group, setup)
         with setup.selection.report_positions(samples):
-            measured = await measure(samples, fewl_setup, folder / str(number))
-        result.append(_collect_scores(group.name, selected, measured, setup, best=best))
+            # Without pairs, so that rows that need none count questions that have none.
+            plain_setup = replace(fewl_setup, generator=None, weighs_by_pairs=False)
+            measured = await measure(samples, plain_setup, folder / f"{number}-references")
+            expertise = await measure_expertise(measured, fewl_setup, folder / f"{number}-pairs")
+        result.append(_collect_scores(group.name, selected, measured, expertise, setup, best=best))
     return result
 
 
@@ -209,11 +222,12 @@ def _collect_scores(
     name: str,
     answers: Sequence[LabelledAnswer],
     measured: MeasuredAnswers,
+    expertise: MeasuredExpertise,
     setup: ReproductionSetup,
     *,
     best: bool,
 ) -> GroupScores:
-    ((_, numbers),) = measured.numbers.items()
+    numbers, has_pairs = expertise.numbers, expertise.has_pairs
     answer_of = {answer.sample.id: answer for answer in answers}
     scored = [answer_of[key] for key in numbers.ids]
     if best:
@@ -229,14 +243,37 @@ def _collect_scores(
     most = int(numbers.present.sum(axis=1).max())
     count = 0 if most < 2 else setup.repeats or REPEATS
     repeats = [resample_references(numbers, questions, rng) for _ in range(count)]
-    filled = [sample for path in measured.runs.values() for sample in RunFolder(path).samples()]
     notes = [
         f"{name}: {amount(len(set(questions.tolist())), 'question')} with up to "
         f"{amount(most, 'reference answer')} each."
     ]
+    if most < 2:
+        notes[0] += " Rows of several references are empty."
     notes += note_left_out(measured.left_out, "answers are left out")
+    no_pairs = ""
+    if not has_pairs.any():
+        no_pairs = next(iter(expertise.errors.values()), NO_PAIRS)
+    elif not has_pairs.all():
+        count = len(set(questions[has_pairs].tolist()))
+        notes.append(
+            f"{name}: rows that weigh by wrong and corrected answers (FEWL (Ours), single-best) "
+            f"count {amount(count, 'question')}, which have them; the other rows count all, and in "
+            "reproduction.json those too (`questions_with_pairs`)."
+        )
+        notes += note_left_out(expertise.errors, "answers have none")
     lengths = np.array([-float(len(answer.sample.response or "")) for answer in scored])
-    return GroupScores(name, numbers, repeats, columns, chance_of_column, lengths, notes, filled)
+    return GroupScores(
+        name,
+        numbers,
+        repeats,
+        has_pairs,
+        no_pairs,
+        columns,
+        chance_of_column,
+        lengths,
+        notes,
+        expertise.samples,
+    )
 
 
 def build_tables(
@@ -299,14 +336,33 @@ def _build_cell(
     """Return the figure of a variant with its ± and its interval."""
     several = variant.weights not in ("single", "single-best")
     if variant not in variants_of(group.numbers):
-        reason = "no labels" if variant.weights == "ideal" else "no wrong and corrected answers"
+        reason = "no labels" if variant.weights == "ideal" else group.no_pairs
         return ReproducedCell(NO_FIGURE, {"value": None, "reason": reason})
+    paired = [unit for unit in units if _has_pairs(unit, group.has_pairs)]
+    if variant.weights in PAIRED_WEIGHTS:
+        units = paired
+    if not units:
+        return ReproducedCell(NO_FIGURE, {"value": None, "reason": NO_PAIRS})
     # With one answer a row of several would repeat the row of one.
     if several and not group.repeats:
         return ReproducedCell(NO_FIGURE, {"value": None, "reason": "one reference answer"})
+    cell = _score_units(variant, group, units, count=count)
+    if 0 < len(paired) < len(units):
+        same = _score_units(variant, group, paired, count=count)
+        cell = replace(cell, values={**cell.values, "questions_with_pairs": same.values})
+    return cell
+
+
+def _score_units(
+    variant: FewlVariant, group: GroupScores, units: Sequence[QuestionComparisons], *, count: bool
+) -> ReproducedCell:
     outcomes = _count_outcomes(units, scores_of(variant, group.numbers))
-    repeats = [_count_outcomes(units, scores_of(variant, numbers))[0] for numbers in group.repeats]
+    repeats = [_count_outcomes(units, scores_of(variant, numbers)) for numbers in group.repeats]
     return _share_cell(outcomes, repeats, count=count)
+
+
+def _has_pairs(unit: QuestionComparisons, has_pairs: NDArray[np.bool_]) -> bool:
+    return bool(has_pairs[unit.first].all() and has_pairs[unit.second].all())
 
 
 def _count_outcomes(units: Sequence[QuestionComparisons], scores: Floats) -> Floats:
@@ -315,13 +371,42 @@ def _count_outcomes(units: Sequence[QuestionComparisons], scores: Floats) -> Flo
 
 
 def _share_cell(outcomes: Floats, repeats: Sequence[Floats], *, count: bool) -> ReproducedCell:
-    """Return the share or the number that is won, with the deviation over repeats."""
-    cell = build_share_cells(outcomes[:1], outcomes[1:], count=count)[0]
+    """Return the mean share, or number, that is won over repeats, ± its standard deviation.
+
+    The interval is that of the same mean, over questions. With fewer than two repeats the figure is
+    that of the references as they were recorded, which ``as_recorded`` has otherwise.
+
+    Args:
+        outcomes: with the references as recorded, shape (2, n). repeats: the same for each repeat.
+    """
+    recorded = build_share_cells(outcomes[:1], outcomes[1:], count=count)[0]
     if len(repeats) < 2:
-        return ReproducedCell(cell.text, {**cell.values, "deviation": None})
-    wins = np.array([won.sum() if count else 100 * won.mean() for won in repeats])
-    deviation = float(wins.std(ddof=1))
-    # "172 of 737 (...)" and "65.2 (...)": the deviation belongs to the first number.
-    value, _, rest = cell.text.partition(" ")
-    text = f"{value} ± {deviation:.2f} {rest}".strip()
-    return ReproducedCell(text, {**cell.values, "deviation": deviation, "repeats": len(repeats)})
+        return ReproducedCell(recorded.text, {**recorded.values, "sd": None})
+    averaged = np.mean(repeats, axis=0)
+    cell = build_share_cells(averaged[:1], averaged[1:], count=count)[0]
+    n, value = outcomes.shape[1], cell.values["value"]
+    interval = cell.values["interval"]
+    # Means need more questions for an interval than yes and no, as large ones may have gone unseen.
+    # In each repeat these are yes and no: their variance is an upper bound.
+    if interval is None and recorded.values["interval"] is not None:
+        share = value / 100
+        low, high = mean_interval(share, share * (1 - share) / n, n)
+        interval = (100 * low, 100 * high)
+    sd = float(np.std([100 * won.mean() for won, _ in repeats], ddof=1))
+    values = {
+        **cell.values,
+        "interval": interval,
+        "mean_of_repeats": value,
+        "sd": sd,
+        "repeats": len(repeats),
+        "as_recorded": dict(recorded.values),
+    }
+    interval_text = f"{interval[0]:.1f} to {interval[1]:.1f}" if interval else ""
+    text = f"{value:.1f} ± {sd:.2f}" + (f" ({interval_text})" if interval_text else "")
+    if count:
+        values["count_sd"] = sd * n / 100
+        parts = [f"{value:.1f} %", *filter(None, [interval_text])]
+        text = f"{values['count']:.1f} ± {values['count_sd']:.2f} of {n} ({', '.join(parts)})"
+    if ties := values["ties"]:
+        text += f", ties {ties:.1f}"
+    return ReproducedCell(text, values)
