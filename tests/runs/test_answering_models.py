@@ -12,7 +12,7 @@ import pytest
 
 from tests.metrics.harmonicity.helpers import Model, Words
 from tests.support import jsonl, lines, summary_of
-from trustassay import Run, SampleError, plan, rescore, score, scorer
+from trustassay import Run, SampleError, plan, rescore, score, scorer, watch
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.core.sample import Sample
 from trustassay.errors import MODEL_NOT_GIVEN, ModelNotGivenError, UsageError
@@ -270,8 +270,14 @@ def test_several_uris_without_names_are_named_by_their_models() -> None:
         ("Big:latest", "anything", "big"),
         ("", "gguf:/models/big.gguf", "big"),
         ("", "openai:bigger", ""),
-        ("", "openai:big-2024-08-06", ""),
+        ("", "openai:big-2024-08-06", "big"),
+        ("", "openai:big@20241022", "big"),
+        ("big-latest", "anything", "big"),
+        ("big-0613", "anything", "big"),
+        ("big-002", "anything", "big"),
+        ("big-2407", "anything", "big"),
         ("small", "openai:big", ""),
+        *((f"big-{rest}", "x", "") for rest in ("2", "70b", "1999", "2024-13-01", "preview", "3b")),
     ],
 )
 def test_spelling_matters_little_and_letters_do(name: str, backend: str, match: str) -> None:
@@ -300,6 +306,15 @@ def test_names_that_cannot_be_told_apart_match_none_but_the_same_spelling() -> N
     assert find_same_model("", "openai:llama", [*names, "openai:llama"]) == "openai:llama"
     assert find_same_model("other/llama", "openai:x", names) == "other/llama"
     assert find_same_model("", "openai:org/llama", [*names, "llama"]) == "llama"
+
+
+def test_a_dated_version_is_the_model_without_a_date_and_no_other_version() -> None:
+    versions = ["gpt-4o-2024-08-06", "gpt-4o-2024-05-13"]
+    assert find_same_model("", "openai:gpt-4o", versions) == ""
+    assert find_same_model("", "openai:gpt-4o", versions[:1]) == versions[0]
+    assert find_same_model("", "openai:gpt-4o", [*versions, "gpt-4o"]) == "gpt-4o"
+    assert is_other_model(versions[0], f"openai:{versions[1]}")
+    assert not is_other_model("claude-3-5-sonnet-20241022", "openai:claude-3-5-sonnet-latest")
 
 
 def test_only_samples_about_which_a_model_is_asked_are_counted() -> None:
@@ -445,6 +460,49 @@ def test_a_scorer_refuses_a_sample_whose_model_it_must_ask_and_does_not_have() -
     assert scored == 0
     assert "no --model tiny=URI was given" in tiny
     assert "names no model" in nameless
+
+
+@pytest.mark.parametrize(
+    ("model", "is_accepted"),
+    [("big", True), ("BIG-2024-08-06", True), (None, True), ("small", False)],
+)
+def test_a_scorer_with_one_model_without_a_name_refuses_answers_of_another(
+    model: str | None, is_accepted: bool
+) -> None:
+    asked = steady("openai:big@http://h/v1")
+
+    async def work() -> float | None | str:
+        options: dict[str, Any] = {"metrics": METRIC, "embedder": Words(), "cache": None}
+        async with scorer(model=asked, **options) as opened:
+            try:
+                return (await opened.score(answers(model, n=1)[0]))["harmonicity"].score
+            except SampleError as error:
+                return str(error)
+
+    result = asyncio.run(work())
+    assert result == 0 if is_accepted else "no --model small=URI was given" in str(result)
+    assert bool(asked.asked) == is_accepted
+
+
+@pytest.mark.parametrize("has_name", [True, False])
+def test_answers_of_other_models_in_a_growing_file_are_left_out_by_name(
+    has_name: bool, tmp_path: Path
+) -> None:
+    source = jsonl(tmp_path / "log.jsonl", answers("big", "mid", "small", n=2))
+    big = steady("openai:big@http://h/v1")
+    counts = watch(
+        source,
+        metric=METRIC,
+        out=tmp_path / "run",
+        threshold=0.5,
+        once=True,
+        model={"big": big} if has_name else big,
+        embedder=Words(),
+        cache=None,
+    )
+    assert (counts.scored, counts.faulty, counts.failed) == (2, 0, 0)
+    assert counts.left_out == {"mid": 2, "small": 2}
+    assert summary_of(tmp_path / "run")["left_out"] == {"harmonicity": {"mid": 2, "small": 2}}
 
 
 def questions(tmp_path: Path, *models: str | None) -> Path:

@@ -6,8 +6,11 @@ An answer belongs to the model that its sample names, so that no other model is 
 2. Give each model of the run the name that it has in the samples (:func:`settle_models`), or
    refuse the run before anything is asked.
 3. Refuse single samples whose model was not given (:func:`check_model`).
+
+Samples that arrive one by one are never counted: :class:`ArrivingBackends` compares each name.
 """
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +25,12 @@ from trustassay.runs.needs import derive_model_name, list_demands
 MAX_MODELS_LISTED = 8
 """Models that a message lists."""
 _SCHEMES_WITHOUT_MODEL = ("replay", "python")
-_SUFFIXES_WITHOUT_MEANING = (":latest", ".gguf")
+_SUFFIXES_WITHOUT_MEANING = (":latest", "-latest", ".gguf")
+# What providers append to the name of a dated version: 2024-08-06, 20241022, 0613, 2407 or 001.
+_MONTH, _DAY = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
+_DATED_VERSION = re.compile(
+    rf"(?P<stem>.+)[-@](?:20\d\d-?{_MONTH}-?{_DAY}|{_MONTH}{_DAY}|2\d{_MONTH}|0\d\d)", re.ASCII
+)
 
 
 class ModelCensus:
@@ -121,10 +129,34 @@ def check_model(metric: Metric, sample: Sample, backends: Backends) -> None:
             raise
 
 
+class ArrivingBackends(Backends):
+    """The backends for samples that arrive one by one, each naming any model."""
+
+    def find_model(self, model: str | None) -> str:
+        """Return the name of the model under assessment that answers for a sample.
+
+        A single model without a name answers for samples that do not name clearly another one.
+
+        Raises:
+            ModelNotGivenError: the sample's model was not given.
+        """
+        names = self.names_of_role(MODEL_ROLE)
+        if not (model and names) or model in names:
+            return super().find_model(model)
+        if "" in names:
+            if is_other_model(model, self.by_key[BackendKey("chat", MODEL_ROLE)].name):
+                raise ModelNotGivenError(model)
+            return ""
+        if name := find_same_model(model, "", names):
+            return name
+        raise ModelNotGivenError(model)
+
+
 def find_same_model(name: str, backend_name: str, names: Sequence[str]) -> str:
     """Return the name among ``names`` that a model has there; empty if there is none, or several.
 
-    The same spelling comes first; otherwise case, folders and ``:latest`` do not matter.
+    The same spelling comes first; otherwise case, folders and ``:latest`` do not matter. A dated
+    version is the model of the name without a date, and differs from other dated versions.
 
     Args:
         name: the one that the user gave to the model; empty if none.
@@ -135,7 +167,14 @@ def find_same_model(name: str, backend_name: str, names: Sequence[str]) -> str:
         if exact_name and exact_name in names:
             return exact_name
     key = _simplify_name(name or backend_name)
-    matches = [other for other in names if _simplify_name(other) == key]
+    keys = [_simplify_name(other) for other in names]
+    undated_key = _remove_date(key)
+    matches = [other for other, other_key in zip(names, keys, strict=True) if other_key == key]
+    matches = matches or [
+        other
+        for other, other_key in zip(names, keys, strict=True)
+        if undated_key == other_key or key == _remove_date(other_key)
+    ]
     return matches[0] if len(matches) == 1 else ""
 
 
@@ -169,6 +208,11 @@ def _simplify_name(name: str) -> str:
     for suffix in _SUFFIXES_WITHOUT_MEANING:
         name = name.removesuffix(suffix)
     return name
+
+
+def _remove_date(name: str) -> str:
+    match = _DATED_VERSION.fullmatch(name)
+    return match["stem"] if match else name
 
 
 def _describe_unknown(name: str, backend_name: str, counts: Mapping[str, int]) -> str:
