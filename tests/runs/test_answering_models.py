@@ -27,7 +27,7 @@ from trustassay.runs.counts import ModelNamer
 from trustassay.runs.folder import find_run_model
 from trustassay.runs.generate import GenerateOptions, generate
 from trustassay.runs.needs import name_models
-from trustassay.runs.remarks import describe_left_out
+from trustassay.runs.remarks import describe_left_out, write_remarks
 from trustassay.view.index import _answering_models
 
 METRIC = "harmonicity:perturbations=3"
@@ -179,6 +179,46 @@ def test_the_table_says_which_model_was_asked_about_answers_of_another_name() ->
     ]
     asked = "Big (2026) (asked: openai:other@http://127.0.0.1/v1)"
     assert names == [{asked}, {"Big (2026)"}]
+
+
+def test_another_model_that_was_asked_stands_in_the_remarks(tmp_path: Path) -> None:
+    other = "openai:other@http://127.0.0.1/v1"
+    run = assess(answers("small"), steady(other), out=tmp_path / "run", report=True)
+    assert run.summary_file["asked_instead"] == {"harmonicity": {other: {"small": 3}}}
+    sentence = f"3 answers of small: {other} was asked about them"
+    assert any(sentence in remark for remark in write_remarks(run.summary_file, 3))
+    assert sentence in (tmp_path / "run" / "report.html").read_text()
+    again = rescore(tmp_path / "run", out=tmp_path / "two", embedder=Words(), cache=None)
+    assert again.summary_file["asked_instead"] == run.summary_file["asked_instead"]
+    planned = plan(answers("small"), model=steady(other), metrics=METRIC, cache=None)
+    assert planned.asked_instead == planned.to_dict()["asked_instead"]
+    assert planned.asked_instead == run.summary_file["asked_instead"]
+
+
+@pytest.mark.parametrize("backend", ["openai:small@http://h/v1", "python:some:other"])
+def test_the_same_model_or_one_without_a_name_is_no_other_model(backend: str) -> None:
+    assert "asked_instead" not in assess(answers("small"), steady(backend)).summary_file
+
+
+def test_a_metric_that_asked_nobody_names_no_model_that_was_asked() -> None:
+    samples = [{**row, "documents": ["Paris."]} for row in answers("small")]
+    model = steady("openai:other@http://127.0.0.1/v1")
+    run = assess(samples, model, metrics=[METRIC, "faithfulness"], entailer="lexical")
+    assert set(run.summary_file["asked_instead"]) == {"harmonicity"}
+
+
+def test_answers_without_a_model_beside_named_ones_are_counted() -> None:
+    model = steady("openai:big@http://127.0.0.1/v1")
+    samples = answers("big", None)
+    named = assess(samples, {"big": model}).summary_file
+    assert named["asked_instead"] == {"harmonicity": {"big": {"": 3}}}
+    assert "harmonicity: 3 answers name no model: big was asked about them" in write_remarks(
+        named, 6
+    )
+    planned = plan(samples, model={"big": model}, metrics=METRIC, cache=None)
+    assert planned.asked_instead == named["asked_instead"]
+    for choice in ({"big": model}, model):
+        assert "asked_instead" not in assess(answers(None), choice).summary_file
 
 
 def test_a_name_that_no_answer_has_is_refused_with_the_nearest() -> None:
@@ -471,7 +511,7 @@ def test_a_scorer_with_one_model_without_a_name_refuses_answers_of_another(
 ) -> None:
     asked = steady("openai:big@http://h/v1")
 
-    async def work() -> float | None | str:
+    async def work() -> float | str | None:
         options: dict[str, Any] = {"metrics": METRIC, "embedder": Words(), "cache": None}
         async with scorer(model=asked, **options) as opened:
             try:
@@ -574,7 +614,7 @@ def test_a_score_that_asked_nobody_keeps_the_name_of_its_sample() -> None:
     run = assess(answers("small"), steady("openai:big"))
     asked = next(iter(run.assessments))
     assert name_model({"model": "small"}, asked) == "small (asked: openai:big)"
-    assert name_model({"model": "small"}, replace(asked, usage={})) == "small"
+    assert name_model({"model": "small"}, replace(asked, usage={}, asked={})) == "small"
     assert name_model({}, asked) == "openai:big"
 
 

@@ -428,7 +428,7 @@ def show_worse(metric: str, answers: AnswerChanges) -> None:
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
     """Print the calls that a run would make, and the basis of the estimate."""
-    from trustassay.runs.remarks import describe_left_out
+    from trustassay.runs.remarks import describe_asked_models
 
     columns = (
         "metric", "asks", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time"
@@ -460,9 +460,8 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
             f"{metric}: {count:,} of {samples} {verb} in another language than its models read, "
             "and will not be judged"
         )
-    for metric, left_out in plan.left_out.items():
-        for sentence in describe_left_out(left_out):
-            say(one_line(f"{metric}: {sentence}"))
+    for sentence in describe_asked_models(plan.left_out, plan.asked_instead, "is"):
+        say(one_line(sentence))
     for metric, count in plan.unsure.items():
         say(f"{metric}: {amount(count, 'sample')} may need more calls, depending on the replies")
     if as_json:

@@ -188,6 +188,50 @@ def is_other_model(model: str, backend_name: str) -> bool:
     return not is_silent and not find_same_model("", backend_name, [model])
 
 
+def find_asked_instead(model: str, name: str, backend_name: str) -> str:
+    """Return the model that is asked about a sample that does not name it; empty if it does.
+
+    Args:
+        model: the one that the sample names; empty if none.
+        name: the one of the model that is asked, if the user gave it one.
+        backend_name: the one of its backend.
+    """
+    if not model:
+        return name or backend_name
+    return backend_name if not name and is_other_model(model, backend_name) else ""
+
+
+class AskedInstead:
+    """Counts the answers about which another model is asked than the one that they name.
+
+    Answers without a model count only beside some with one: where none names any, nobody expects
+    several.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[str, Counter[str]]] = {}
+        self._has_named_models = False
+
+    def note_sample(self, model: str) -> None:
+        """Note the model that a sample names, empty for none."""
+        self._has_named_models |= bool(model)
+
+    def add(self, metric: str, model: str, asked: str) -> None:
+        """Count an answer; ``asked`` is the result of :func:`find_asked_instead`."""
+        if asked:
+            self._counts.setdefault(metric, {}).setdefault(asked, Counter())[model] += 1
+
+    def to_dict(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Return the counts by metric, by the model that is asked, and by the one in the sample."""
+        result: dict[str, dict[str, dict[str, int]]] = {}
+        for metric, counts_by_asked in self._counts.items():
+            for asked, counts in counts_by_asked.items():
+                remarkable = {m: n for m, n in counts.items() if m or self._has_named_models}
+                if remarkable:
+                    result.setdefault(metric, {})[asked] = remarkable
+        return result
+
+
 def list_models(counts: Mapping[str, int]) -> str:
     """Return the models of samples with their numbers, the most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
