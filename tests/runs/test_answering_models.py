@@ -24,7 +24,7 @@ from trustassay.runs.answering_models import (
     settle_models,
 )
 from trustassay.runs.counts import ModelNamer
-from trustassay.runs.folder import find_run_model
+from trustassay.runs.folder import RunFolder, find_run_model
 from trustassay.runs.generate import GenerateOptions, generate
 from trustassay.runs.needs import name_models
 from trustassay.runs.remarks import describe_left_out, write_remarks
@@ -241,6 +241,20 @@ def test_two_models_for_the_same_answers_are_refused() -> None:
     models = {"big": steady("a"), "BIG": moving("b")}
     with pytest.raises(UsageError, match="two models are given for the answers of 'big'"):
         assess(answers("big", "small"), models)
+
+
+@pytest.mark.parametrize("second", ["big=openai:b", "openai:org/big", "big=openai:a"])
+def test_the_same_name_twice_is_refused_by_its_name(second: str) -> None:
+    with pytest.raises(UsageError, match="--model: big is given twice"):
+        name_models(["big=openai:a", second], MODEL_ROLE)
+
+
+@pytest.mark.parametrize(("role", "option"), [("references", "--reference"), ("judge", "--judge")])
+def test_the_same_name_twice_is_refused_in_every_role(role: str, option: str) -> None:
+    with pytest.raises(UsageError, match=f"{option}: big is given twice"):
+        name_models(["big=openai:a", "big=openai:b"], role, many=True)
+    # Names that were derived get numbers.
+    assert list(name_models(["openai:a", "openai:x/a"], role, many=True)) == ["a", "a-2"]
 
 
 def test_two_objects_of_one_name_are_refused_since_each_would_get_the_replies_of_the_other() -> (
@@ -464,6 +478,26 @@ def test_a_run_is_scored_again_without_its_models(tmp_path: Path) -> None:
     errors = {assessment.id: assessment.error or "" for assessment in other.assessments}
     assert "the run's model big-1 cannot be used here" in errors["big-0"]
     assert "the run's model small-1 cannot be used here" in errors["small-0"]
+
+
+def test_a_named_model_replaces_the_one_of_its_name_when_a_run_is_scored_again(
+    tmp_path: Path,
+) -> None:
+    samples = answers("big", "small")
+    models = {"big": steady("big-1"), "small": steady("small-1")}
+    first = assess(samples, models, out=tmp_path / "one")
+    again = rescore(
+        tmp_path / "one",
+        model={"small": moving("small-2")},
+        out=tmp_path / "two",
+        embedder=Words(),
+        cache=None,
+    )
+    assert set(values(first).values()) == {0.0}
+    assert all(values(again)[row["id"]] == 0 for row in answers("big"))
+    assert all((values(again)[row["id"]] or 0) > 0.2 for row in answers("small"))
+    backends = RunFolder(again.path).read_run() or {}
+    assert backends["backends"]["model"] == {"big": "big-1", "small": "small-2"}
 
 
 def test_a_run_that_was_stopped_continues_with_the_same_models_alone(tmp_path: Path) -> None:
