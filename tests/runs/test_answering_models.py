@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.metrics.harmonicity.helpers import Model, Words
 from tests.support import jsonl, lines, summary_of
 from trustassay import Run, SampleError, plan, rescore, score, scorer, watch
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.core.sample import Sample
-from trustassay.errors import MODEL_NOT_GIVEN, ModelNotGivenError, UsageError
+from trustassay.errors import MODEL_NOT_GIVEN, ModelNotGivenError, RunFolderError, UsageError
 from trustassay.metrics import Faithfulness, Harmonicity
 from trustassay.runs.answering_models import (
     ModelCensus,
@@ -228,6 +229,13 @@ def test_a_name_that_no_answer_has_is_refused_with_the_nearest() -> None:
     # A part of the input may lack a model.
     run = assess(answers("big", "small"), {"big": steady(), "small": moving()}, limit=3)
     assert set(kinds(run).values()) == {None}
+
+
+def test_named_models_for_samples_that_name_none_are_refused_with_the_way_out() -> None:
+    with pytest.raises(UsageError) as caught:
+        assess(answers(None), {"big": steady(), "small": moving()})
+    assert "no sample names the model that gave its answer" in str(caught.value)
+    assert "field model" in str(caught.value)
 
 
 def test_one_model_with_a_name_also_answers_for_samples_that_name_none() -> None:
@@ -459,6 +467,19 @@ def test_a_plan_refuses_what_a_run_refuses() -> None:
         plan(answers("big"), model={"bigg": steady()}, metrics=METRIC, cache=None)
 
 
+def test_a_plan_names_the_models_of_its_rows(tmp_path: Path, cli: Cli) -> None:
+    source = jsonl(tmp_path / "a.jsonl", answers("big", "small"))
+    uris = [
+        f"--model={name}=openai:org/{name}-x@http://127.0.0.1:9/v1" for name in ("big", "small")
+    ]
+    result = cli("plan", source, "--metric", METRIC, *uris)
+    cells = [line.split()[:3] for line in (result.out + result.err).splitlines()]
+    assert [row for row in cells if row[:2] == ["harmonicity", "chat"]] == [
+        ["harmonicity", "chat", "big-x"],
+        ["harmonicity", "chat", "small-x"],
+    ]
+
+
 def test_a_run_is_scored_again_without_its_models(tmp_path: Path) -> None:
     samples = answers("big", "small", "tiny")
     models = {"big": steady("big-1"), "small": moving("small-1")}
@@ -513,6 +534,31 @@ def test_a_run_that_was_stopped_continues_with_the_same_models_alone(tmp_path: P
     assert not big.asked + small.asked
     with pytest.raises(UsageError, match=r"backends\.model\.tiny"):
         assess(samples, {"big": big, "small": small, "tiny": steady("t")}, out=folder)
+
+
+@pytest.mark.parametrize("has_name", [True, False])
+def test_a_run_of_one_model_grows_by_answers_of_others(has_name: bool, tmp_path: Path) -> None:
+    big = steady("openai:big@http://h/v1")
+    options: dict[str, Any] = {"out": tmp_path / "run", "append": True}
+    assess(answers("big"), big, **options)
+    run = assess(answers("big", "small"), {"big": big} if has_name else big, **options)
+    assert set(values(run).items()) >= {(row["id"], 0.0) for row in answers("big")}
+    assert run.summary_file["left_out"] == {"harmonicity": {"small": 3}}
+    again = assess(answers("big", "small"), big, **options)
+    assert values(again) == values(run)
+    with pytest.raises(RunFolderError, match=r"backends\.model"):
+        assess(answers("big", "small"), {"big": steady("openai:bigger@http://h/v1")}, **options)
+
+
+def test_a_run_of_another_model_s_answers_does_not_grow_under_its_name(tmp_path: Path) -> None:
+    big = steady("openai:big@http://h/v1")
+    options: dict[str, Any] = {"out": tmp_path / "run", "append": True}
+    assess(answers("small"), big, **options)
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(RunFolderError, match="asked about answers of small here") as caught:
+        assess(answers("small", "big"), big, **options)
+    assert "another --out" in str(caught.value)
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
 
 
 def test_a_scorer_refuses_a_sample_whose_model_it_must_ask_and_does_not_have() -> None:

@@ -433,9 +433,7 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     columns = (
         "metric", "asks", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time"
     )  # fmt: skip
-    show_table(
-        columns, [tuple(_build_plan_cells(part)) for part in plan.parts], {"asks"}, wide=True
-    )
+    show_table(columns, [*_build_plan_rows(plan.parts)], {"asks"}, wide=True)
     for part in plan.parts:
         say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
         if size := part.logprob_bytes:
@@ -468,8 +466,20 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         print_json(plan.to_dict())
 
 
+def _build_plan_rows(parts: Sequence[PlannedCalls]) -> Iterator[tuple[str, ...]]:
+    from trustassay.runs.needs import derive_model_name
+
+    # The model's name only where it tells rows apart: the lines below the table have all URIs.
+    backend_counts = Counter((part.metric, part.capability) for part in parts)
+    for part in parts:
+        asks = part.capability
+        if backend_counts[part.metric, part.capability] > 1:
+            asks = f"{asks} {_make_printable(derive_model_name(part.backend))}"
+        yield part.metric, asks, *_build_plan_cells(part)
+
+
 def _build_plan_cells(part: PlannedCalls) -> Iterator[str]:
-    yield from (part.metric, part.capability, f"{part.calls:,}", f"{part.cached:,}")
+    yield from (f"{part.calls:,}", f"{part.cached:,}")
     if part.capability == "chat":
         yield _format_range(part.prompt_tokens_range, "{:,.0f}".format)
         yield _format_range(part.reply_tokens_range, "{:,.0f}".format)

@@ -260,6 +260,11 @@ def _remove_date(name: str) -> str:
 
 
 def _describe_unknown(name: str, backend_name: str, counts: Mapping[str, int]) -> str:
+    if name and not any(counts):
+        return (
+            f"--model: no sample names the model that gave its answer, {shorten_name(name)} or "
+            "another\nadd the field model (or --field model=THEIRS), or give one model alone"
+        )
     listed = f"the samples are of {list_models(counts)}"
     names = [shorten_name(known) for known in [*counts][:MAX_MODELS_LISTED] if known]
     if name:

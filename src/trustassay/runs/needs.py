@@ -497,10 +497,10 @@ def load_recorded_backends(
     recorded_models, choice = backends.get(MODEL_ROLE), given_backends.get(MODEL_ROLE)
     if isinstance(recorded_models, Mapping) and choice is not None:
         models = name_models(choice, MODEL_ROLE)
-        kept = {name: uri for name, uri in recorded_models.items() if name not in models}
+        other_models = {name: uri for name, uri in recorded_models.items() if name not in models}
         # A single model without a name is the only one.
         if "" not in models:
-            loaded = _load_or_absent(resolve.chat, kept, _AbsentChat, "--model")
+            loaded = _load_or_absent(resolve.chat, other_models, _AbsentChat, "--model")
             result[MODEL_ROLE] = {**loaded, **models}
     return result
 
