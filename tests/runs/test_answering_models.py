@@ -15,6 +15,7 @@ from tests.metrics.harmonicity.helpers import Model, Words
 from tests.support import jsonl, lines, summary_of
 from trustassay import Run, SampleError, plan, rescore, score, scorer, watch
 from trustassay.calls.backends import MODEL_ROLE, Backends
+from trustassay.cli.results import show_run
 from trustassay.core.sample import Sample
 from trustassay.errors import MODEL_NOT_GIVEN, ModelNotGivenError, RunFolderError, UsageError
 from trustassay.metrics import Faithfulness, Harmonicity
@@ -502,7 +503,7 @@ def test_a_run_is_scored_again_without_its_models(tmp_path: Path) -> None:
 
 
 def test_a_named_model_replaces_the_one_of_its_name_when_a_run_is_scored_again(
-    tmp_path: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     samples = answers("big", "small")
     models = {"big": steady("big-1"), "small": steady("small-1")}
@@ -519,6 +520,11 @@ def test_a_named_model_replaces_the_one_of_its_name_when_a_run_is_scored_again(
     assert all((values(again)[row["id"]] or 0) > 0.2 for row in answers("small"))
     backends = RunFolder(again.path).read_run() or {}
     assert backends["backends"]["model"] == {"big": "big-1", "small": "small-2"}
+    capsys.readouterr()
+    show_run(again, as_json=False)
+    output = "".join(capsys.readouterr())
+    asked = [line.split(":")[0] for line in output.splitlines() if line.startswith("asked ")]
+    assert asked == ["asked big-1", "asked small-2"]
 
 
 def test_a_run_that_was_stopped_continues_with_the_same_models_alone(tmp_path: Path) -> None:

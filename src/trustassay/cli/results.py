@@ -137,7 +137,7 @@ def print_run(run: Run, *, as_json: bool, worst: bool = True) -> int:
     if judged:
         _show_figures(run, settings)
     show_calibrated(content)
-    _show_calls(run, content.get("usage", {}))
+    _show_calls(run, content.get("usage", {}), settings)
     # Remarks after the figures that they qualify.
     for line in (*write_notes(content), *write_remarks(content, answers)):
         say(one_line(line))
@@ -362,8 +362,15 @@ def show_calibrated(summary: Mapping[str, Any]) -> None:
             complain(one_line(f"warning: {warning}"))
 
 
-def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
+def _show_calls(run: Run, usage: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    names_by_role = settings.get("backends", {}).values()
+    used_models = {name for names in usage.get("metrics", {}).values() for name in names}
+    for names in names_by_role:
+        used_models |= set(names.values() if isinstance(names, Mapping) else [names])
     for model, model_usage in usage.get("models", {}).items():
+        # A run that is scored again has the replies of models that others replaced.
+        if not model_usage["calls"] and model not in used_models:
+            continue
         price = "price unknown" if model_usage["usd"] is None else f"{model_usage['usd']:.4f} USD"
         tokens = f"{model_usage['prompt_tokens']:,} + {model_usage['reply_tokens']:,} tokens"
         cached = f", {model_usage['cached']:,} cached" if model_usage["cached"] else ""
