@@ -467,7 +467,7 @@ def rescore(
         metrics=metric_list,
         out=out,
         calls_from=old.calls_path,
-        **(recorded_choices | new_options),
+        **(new_options | recorded_choices),
     )
 
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.metrics.harmonicity.helpers import Model, Words
 from tests.support import jsonl, lines, summary_of
-from trustassay import Run, SampleError, plan, rescore, score, scorer
+from trustassay import Run, SampleError, plan, rescore, score, scorer, watch
 from trustassay.calls.backends import MODEL_ROLE, Backends
+from trustassay.cli.results import show_run
 from trustassay.core.sample import Sample
-from trustassay.errors import MODEL_NOT_GIVEN, ModelNotGivenError, UsageError
+from trustassay.errors import MODEL_NOT_GIVEN, ModelNotGivenError, RunFolderError, UsageError
 from trustassay.metrics import Faithfulness, Harmonicity
 from trustassay.runs.answering_models import (
     ModelCensus,
@@ -24,10 +26,10 @@ from trustassay.runs.answering_models import (
     settle_models,
 )
 from trustassay.runs.counts import ModelNamer
-from trustassay.runs.folder import find_run_model
+from trustassay.runs.folder import RunFolder, find_run_model
 from trustassay.runs.generate import GenerateOptions, generate
 from trustassay.runs.needs import name_models
-from trustassay.runs.remarks import describe_left_out
+from trustassay.runs.remarks import describe_left_out, write_remarks
 from trustassay.view.index import _answering_models
 
 METRIC = "harmonicity:perturbations=3"
@@ -181,6 +183,46 @@ def test_the_table_says_which_model_was_asked_about_answers_of_another_name() ->
     assert names == [{asked}, {"Big (2026)"}]
 
 
+def test_another_model_that_was_asked_stands_in_the_remarks(tmp_path: Path) -> None:
+    other = "openai:other@http://127.0.0.1/v1"
+    run = assess(answers("small"), steady(other), out=tmp_path / "run", report=True)
+    assert run.summary_file["asked_instead"] == {"harmonicity": {other: {"small": 3}}}
+    sentence = f"3 answers of small: {other} was asked about them"
+    assert any(sentence in remark for remark in write_remarks(run.summary_file, 3))
+    assert sentence in (tmp_path / "run" / "report.html").read_text()
+    again = rescore(tmp_path / "run", out=tmp_path / "two", embedder=Words(), cache=None)
+    assert again.summary_file["asked_instead"] == run.summary_file["asked_instead"]
+    planned = plan(answers("small"), model=steady(other), metrics=METRIC, cache=None)
+    assert planned.asked_instead == planned.to_dict()["asked_instead"]
+    assert planned.asked_instead == run.summary_file["asked_instead"]
+
+
+@pytest.mark.parametrize("backend", ["openai:small@http://h/v1", "python:some:other"])
+def test_the_same_model_or_one_without_a_name_is_no_other_model(backend: str) -> None:
+    assert "asked_instead" not in assess(answers("small"), steady(backend)).summary_file
+
+
+def test_a_metric_that_asked_nobody_names_no_model_that_was_asked() -> None:
+    samples = [{**row, "documents": ["Paris."]} for row in answers("small")]
+    model = steady("openai:other@http://127.0.0.1/v1")
+    run = assess(samples, model, metrics=[METRIC, "faithfulness"], entailer="lexical")
+    assert set(run.summary_file["asked_instead"]) == {"harmonicity"}
+
+
+def test_answers_without_a_model_beside_named_ones_are_counted() -> None:
+    model = steady("openai:big@http://127.0.0.1/v1")
+    samples = answers("big", None)
+    named = assess(samples, {"big": model}).summary_file
+    assert named["asked_instead"] == {"harmonicity": {"big": {"": 3}}}
+    assert "harmonicity: 3 answers name no model: big was asked about them" in write_remarks(
+        named, 6
+    )
+    planned = plan(samples, model={"big": model}, metrics=METRIC, cache=None)
+    assert planned.asked_instead == named["asked_instead"]
+    for choice in ({"big": model}, model):
+        assert "asked_instead" not in assess(answers(None), choice).summary_file
+
+
 def test_a_name_that_no_answer_has_is_refused_with_the_nearest() -> None:
     with pytest.raises(UsageError, match="'bigg'; did you mean big") as caught:
         assess(answers("big", "small"), {"bigg": steady(), "small": moving()})
@@ -188,6 +230,13 @@ def test_a_name_that_no_answer_has_is_refused_with_the_nearest() -> None:
     # A part of the input may lack a model.
     run = assess(answers("big", "small"), {"big": steady(), "small": moving()}, limit=3)
     assert set(kinds(run).values()) == {None}
+
+
+def test_named_models_for_samples_that_name_none_are_refused_with_the_way_out() -> None:
+    with pytest.raises(UsageError) as caught:
+        assess(answers(None), {"big": steady(), "small": moving()})
+    assert "no sample names the model that gave its answer" in str(caught.value)
+    assert "field model" in str(caught.value)
 
 
 def test_one_model_with_a_name_also_answers_for_samples_that_name_none() -> None:
@@ -201,6 +250,20 @@ def test_two_models_for_the_same_answers_are_refused() -> None:
     models = {"big": steady("a"), "BIG": moving("b")}
     with pytest.raises(UsageError, match="two models are given for the answers of 'big'"):
         assess(answers("big", "small"), models)
+
+
+@pytest.mark.parametrize("second", ["big=openai:b", "openai:org/big", "big=openai:a"])
+def test_the_same_name_twice_is_refused_by_its_name(second: str) -> None:
+    with pytest.raises(UsageError, match="--model: big is given twice"):
+        name_models(["big=openai:a", second], MODEL_ROLE)
+
+
+@pytest.mark.parametrize(("role", "option"), [("references", "--reference"), ("judge", "--judge")])
+def test_the_same_name_twice_is_refused_in_every_role(role: str, option: str) -> None:
+    with pytest.raises(UsageError, match=f"{option}: big is given twice"):
+        name_models(["big=openai:a", "big=openai:b"], role, many=True)
+    # Names that were derived get numbers.
+    assert list(name_models(["openai:a", "openai:x/a"], role, many=True)) == ["a", "a-2"]
 
 
 def test_two_objects_of_one_name_are_refused_since_each_would_get_the_replies_of_the_other() -> (
@@ -270,8 +333,14 @@ def test_several_uris_without_names_are_named_by_their_models() -> None:
         ("Big:latest", "anything", "big"),
         ("", "gguf:/models/big.gguf", "big"),
         ("", "openai:bigger", ""),
-        ("", "openai:big-2024-08-06", ""),
+        ("", "openai:big-2024-08-06", "big"),
+        ("", "openai:big@20241022", "big"),
+        ("big-latest", "anything", "big"),
+        ("big-0613", "anything", "big"),
+        ("big-002", "anything", "big"),
+        ("big-2407", "anything", "big"),
         ("small", "openai:big", ""),
+        *((f"big-{rest}", "x", "") for rest in ("2", "70b", "1999", "2024-13-01", "preview", "3b")),
     ],
 )
 def test_spelling_matters_little_and_letters_do(name: str, backend: str, match: str) -> None:
@@ -300,6 +369,15 @@ def test_names_that_cannot_be_told_apart_match_none_but_the_same_spelling() -> N
     assert find_same_model("", "openai:llama", [*names, "openai:llama"]) == "openai:llama"
     assert find_same_model("other/llama", "openai:x", names) == "other/llama"
     assert find_same_model("", "openai:org/llama", [*names, "llama"]) == "llama"
+
+
+def test_a_dated_version_is_the_model_without_a_date_and_no_other_version() -> None:
+    versions = ["gpt-4o-2024-08-06", "gpt-4o-2024-05-13"]
+    assert find_same_model("", "openai:gpt-4o", versions) == ""
+    assert find_same_model("", "openai:gpt-4o", versions[:1]) == versions[0]
+    assert find_same_model("", "openai:gpt-4o", [*versions, "gpt-4o"]) == "gpt-4o"
+    assert is_other_model(versions[0], f"openai:{versions[1]}")
+    assert not is_other_model("claude-3-5-sonnet-20241022", "openai:claude-3-5-sonnet-latest")
 
 
 def test_only_samples_about_which_a_model_is_asked_are_counted() -> None:
@@ -390,6 +468,19 @@ def test_a_plan_refuses_what_a_run_refuses() -> None:
         plan(answers("big"), model={"bigg": steady()}, metrics=METRIC, cache=None)
 
 
+def test_a_plan_names_the_models_of_its_rows(tmp_path: Path, cli: Cli) -> None:
+    source = jsonl(tmp_path / "a.jsonl", answers("big", "small"))
+    uris = [
+        f"--model={name}=openai:org/{name}-x@http://127.0.0.1:9/v1" for name in ("big", "small")
+    ]
+    result = cli("plan", source, "--metric", METRIC, *uris)
+    cells = [line.split()[:3] for line in (result.out + result.err).splitlines()]
+    assert [row for row in cells if row[:2] == ["harmonicity", "chat"]] == [
+        ["harmonicity", "chat", "big-x"],
+        ["harmonicity", "chat", "small-x"],
+    ]
+
+
 def test_a_run_is_scored_again_without_its_models(tmp_path: Path) -> None:
     samples = answers("big", "small", "tiny")
     models = {"big": steady("big-1"), "small": moving("small-1")}
@@ -411,6 +502,31 @@ def test_a_run_is_scored_again_without_its_models(tmp_path: Path) -> None:
     assert "the run's model small-1 cannot be used here" in errors["small-0"]
 
 
+def test_a_named_model_replaces_the_one_of_its_name_when_a_run_is_scored_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = answers("big", "small")
+    models = {"big": steady("big-1"), "small": steady("small-1")}
+    first = assess(samples, models, out=tmp_path / "one")
+    again = rescore(
+        tmp_path / "one",
+        model={"small": moving("small-2")},
+        out=tmp_path / "two",
+        embedder=Words(),
+        cache=None,
+    )
+    assert set(values(first).values()) == {0.0}
+    assert all(values(again)[row["id"]] == 0 for row in answers("big"))
+    assert all((values(again)[row["id"]] or 0) > 0.2 for row in answers("small"))
+    backends = RunFolder(again.path).read_run() or {}
+    assert backends["backends"]["model"] == {"big": "big-1", "small": "small-2"}
+    capsys.readouterr()
+    show_run(again, as_json=False)
+    output = "".join(capsys.readouterr())
+    asked = [line.split(":")[0] for line in output.splitlines() if line.startswith("asked ")]
+    assert asked == ["asked big-1", "asked small-2"]
+
+
 def test_a_run_that_was_stopped_continues_with_the_same_models_alone(tmp_path: Path) -> None:
     samples, folder = answers("big", "small", "tiny"), tmp_path / "run"
     first = assess(samples, {"big": steady(), "small": moving()}, out=folder)
@@ -424,6 +540,31 @@ def test_a_run_that_was_stopped_continues_with_the_same_models_alone(tmp_path: P
     assert not big.asked + small.asked
     with pytest.raises(UsageError, match=r"backends\.model\.tiny"):
         assess(samples, {"big": big, "small": small, "tiny": steady("t")}, out=folder)
+
+
+@pytest.mark.parametrize("has_name", [True, False])
+def test_a_run_of_one_model_grows_by_answers_of_others(has_name: bool, tmp_path: Path) -> None:
+    big = steady("openai:big@http://h/v1")
+    options: dict[str, Any] = {"out": tmp_path / "run", "append": True}
+    assess(answers("big"), big, **options)
+    run = assess(answers("big", "small"), {"big": big} if has_name else big, **options)
+    assert set(values(run).items()) >= {(row["id"], 0.0) for row in answers("big")}
+    assert run.summary_file["left_out"] == {"harmonicity": {"small": 3}}
+    again = assess(answers("big", "small"), big, **options)
+    assert values(again) == values(run)
+    with pytest.raises(RunFolderError, match=r"backends\.model"):
+        assess(answers("big", "small"), {"big": steady("openai:bigger@http://h/v1")}, **options)
+
+
+def test_a_run_of_another_model_s_answers_does_not_grow_under_its_name(tmp_path: Path) -> None:
+    big = steady("openai:big@http://h/v1")
+    options: dict[str, Any] = {"out": tmp_path / "run", "append": True}
+    assess(answers("small"), big, **options)
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(RunFolderError, match="asked about answers of small here") as caught:
+        assess(answers("small", "big"), big, **options)
+    assert "another --out" in str(caught.value)
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
 
 
 def test_a_scorer_refuses_a_sample_whose_model_it_must_ask_and_does_not_have() -> None:
@@ -445,6 +586,49 @@ def test_a_scorer_refuses_a_sample_whose_model_it_must_ask_and_does_not_have() -
     assert scored == 0
     assert "no --model tiny=URI was given" in tiny
     assert "names no model" in nameless
+
+
+@pytest.mark.parametrize(
+    ("model", "is_accepted"),
+    [("big", True), ("BIG-2024-08-06", True), (None, True), ("small", False)],
+)
+def test_a_scorer_with_one_model_without_a_name_refuses_answers_of_another(
+    model: str | None, is_accepted: bool
+) -> None:
+    asked = steady("openai:big@http://h/v1")
+
+    async def work() -> float | str | None:
+        options: dict[str, Any] = {"metrics": METRIC, "embedder": Words(), "cache": None}
+        async with scorer(model=asked, **options) as opened:
+            try:
+                return (await opened.score(answers(model, n=1)[0]))["harmonicity"].score
+            except SampleError as error:
+                return str(error)
+
+    result = asyncio.run(work())
+    assert result == 0 if is_accepted else "no --model small=URI was given" in str(result)
+    assert bool(asked.asked) == is_accepted
+
+
+@pytest.mark.parametrize("has_name", [True, False])
+def test_answers_of_other_models_in_a_growing_file_are_left_out_by_name(
+    has_name: bool, tmp_path: Path
+) -> None:
+    source = jsonl(tmp_path / "log.jsonl", answers("big", "mid", "small", n=2))
+    big = steady("openai:big@http://h/v1")
+    counts = watch(
+        source,
+        metric=METRIC,
+        out=tmp_path / "run",
+        threshold=0.5,
+        once=True,
+        model={"big": big} if has_name else big,
+        embedder=Words(),
+        cache=None,
+    )
+    assert (counts.scored, counts.faulty, counts.failed) == (2, 0, 0)
+    assert counts.left_out == {"mid": 2, "small": 2}
+    assert summary_of(tmp_path / "run")["left_out"] == {"harmonicity": {"mid": 2, "small": 2}}
 
 
 def questions(tmp_path: Path, *models: str | None) -> Path:
@@ -516,7 +700,7 @@ def test_a_score_that_asked_nobody_keeps_the_name_of_its_sample() -> None:
     run = assess(answers("small"), steady("openai:big"))
     asked = next(iter(run.assessments))
     assert name_model({"model": "small"}, asked) == "small (asked: openai:big)"
-    assert name_model({"model": "small"}, replace(asked, usage={})) == "small"
+    assert name_model({"model": "small"}, replace(asked, usage={}, asked={})) == "small"
     assert name_model({}, asked) == "openai:big"
 
 

@@ -137,7 +137,7 @@ def print_run(run: Run, *, as_json: bool, worst: bool = True) -> int:
     if judged:
         _show_figures(run, settings)
     show_calibrated(content)
-    _show_calls(run, content.get("usage", {}))
+    _show_calls(run, content.get("usage", {}), settings)
     # Remarks after the figures that they qualify.
     for line in (*write_notes(content), *write_remarks(content, answers)):
         say(one_line(line))
@@ -362,8 +362,15 @@ def show_calibrated(summary: Mapping[str, Any]) -> None:
             complain(one_line(f"warning: {warning}"))
 
 
-def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
+def _show_calls(run: Run, usage: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    names_by_role = settings.get("backends", {}).values()
+    used_models = {name for names in usage.get("metrics", {}).values() for name in names}
+    for names in names_by_role:
+        used_models |= set(names.values() if isinstance(names, Mapping) else [names])
     for model, model_usage in usage.get("models", {}).items():
+        # A run that is scored again has the replies of models that others replaced.
+        if not model_usage["calls"] and model not in used_models:
+            continue
         price = "price unknown" if model_usage["usd"] is None else f"{model_usage['usd']:.4f} USD"
         tokens = f"{model_usage['prompt_tokens']:,} + {model_usage['reply_tokens']:,} tokens"
         cached = f", {model_usage['cached']:,} cached" if model_usage["cached"] else ""
@@ -428,14 +435,12 @@ def show_worse(metric: str, answers: AnswerChanges) -> None:
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
     """Print the calls that a run would make, and the basis of the estimate."""
-    from trustassay.runs.remarks import describe_left_out
+    from trustassay.runs.remarks import describe_asked_models
 
     columns = (
         "metric", "asks", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time"
     )  # fmt: skip
-    show_table(
-        columns, [tuple(_build_plan_cells(part)) for part in plan.parts], {"asks"}, wide=True
-    )
+    show_table(columns, [*_build_plan_rows(plan.parts)], {"asks"}, wide=True)
     for part in plan.parts:
         say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
         if size := part.logprob_bytes:
@@ -460,17 +465,28 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
             f"{metric}: {count:,} of {samples} {verb} in another language than its models read, "
             "and will not be judged"
         )
-    for metric, left_out in plan.left_out.items():
-        for sentence in describe_left_out(left_out):
-            say(one_line(f"{metric}: {sentence}"))
+    for sentence in describe_asked_models(plan.left_out, plan.asked_instead, "is"):
+        say(one_line(sentence))
     for metric, count in plan.unsure.items():
         say(f"{metric}: {amount(count, 'sample')} may need more calls, depending on the replies")
     if as_json:
         print_json(plan.to_dict())
 
 
+def _build_plan_rows(parts: Sequence[PlannedCalls]) -> Iterator[tuple[str, ...]]:
+    from trustassay.runs.needs import derive_model_name
+
+    # The model's name only where it tells rows apart: the lines below the table have all URIs.
+    backend_counts = Counter((part.metric, part.capability) for part in parts)
+    for part in parts:
+        asks = part.capability
+        if backend_counts[part.metric, part.capability] > 1:
+            asks = f"{asks} {_make_printable(derive_model_name(part.backend))}"
+        yield part.metric, asks, *_build_plan_cells(part)
+
+
 def _build_plan_cells(part: PlannedCalls) -> Iterator[str]:
-    yield from (part.metric, part.capability, f"{part.calls:,}", f"{part.cached:,}")
+    yield from (f"{part.calls:,}", f"{part.cached:,}")
     if part.capability == "chat":
         yield _format_range(part.prompt_tokens_range, "{:,.0f}".format)
         yield _format_range(part.reply_tokens_range, "{:,.0f}".format)

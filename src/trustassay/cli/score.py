@@ -111,6 +111,7 @@ class Following:
             missing_flag = "--out" if out is None else "--threshold"
             raise UsageError(f"--follow: needs {missing_flag}")
         from trustassay import api
+        from trustassay.runs.remarks import describe_left_out
 
         result = api.watch(
             Path(sources[0]),
@@ -130,9 +131,11 @@ class Following:
         )
         if result.scoreless:
             say(f"{amount(result.scoreless, 'answer')} cannot have a score; the report says why")
+        for sentence in describe_left_out(result.left_out):
+            say(one_line(sentence))
         say(f"run:    {out}")
         # Nothing could be scored: the same status as that of other runs.
-        if result.failed and not result.scored:
+        if (result.failed or result.left_out) and not result.scored:
             raise typer.Exit(1)
 
 

@@ -7,9 +7,10 @@ import hashlib
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +21,7 @@ from trustassay.core.event_loop import TaskLimiter
 from trustassay.core.metric import Inventory, Metric
 from trustassay.core.registry import read_score
 from trustassay.core.sample import Problem, Sample
-from trustassay.errors import UsageError
+from trustassay.errors import MODEL_NOT_GIVEN, UsageError
 from trustassay.input.places import GZIP, START_BYTES, describe_non_text, is_standard_input
 from trustassay.input.reading import LocatedSample
 from trustassay.input.records import InputError, InputFault
@@ -31,6 +32,7 @@ from trustassay.live.scorer import (
     find_problems,
     read_record,
 )
+from trustassay.runs.answering_models import ArrivingBackends
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
 from trustassay.runs.intake import RunOptions
@@ -187,6 +189,8 @@ class WatchCounts:
     """Records that can have no score, such as a refusal that cannot be judged."""
     failed: int = 0
     """Records whose metric failed."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Records whose model was not given, by its name."""
     faulty: int = 0
     """Lines that are no valid record."""
     beyond: int = 0
@@ -247,6 +251,7 @@ class Watch:
         )
         if fault := packed_fault or describe_non_text(first_bytes):
             raise InputError(f"{source}: {fault}")
+        backends = ArrivingBackends(backends.by_key)
         check_run_keys([metric], backends, options.stores(folder))
         self._source, self._backends = source, backends
         self._options, self._tell = options, tell
@@ -399,17 +404,20 @@ class Watch:
     async def _score(self, scorer: Scorer, sample: Sample) -> None:
         assay = await scorer.assay(sample, stop_on_full_disk=True)
         result = assay[self._metric.name]
-        if result.score is None:
+        if result.fault == MODEL_NOT_GIVEN:
+            self._counts.left_out[sample.model or ""] += 1
+        elif result.score is None:
             # Without an error there is no score by design, for instance for a refusal.
             self._counts.failed += result.error is not None
             self._counts.scoreless += result.error is None
             if result.error is not None:
                 self._tell(f"{sample.id}: failed: {result.error}")
-            return
-        self._counts.scored += 1
-        if self._is_beyond(result.score):
-            self._counts.beyond += 1
-            self._tell(f"{sample.id}: {self._metric.name} {result.score:.3f}: {sample.question}")
+        else:
+            self._counts.scored += 1
+            if self._is_beyond(result.score):
+                self._counts.beyond += 1
+                message = f"{self._metric.name} {result.score:.3f}: {sample.question}"
+                self._tell(f"{sample.id}: {message}")
 
     def _is_beyond(self, score: float) -> bool:
         if self._metric.lower_is_better:

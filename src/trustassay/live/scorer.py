@@ -29,7 +29,7 @@ from trustassay.core.sample import Problem, Sample, SampleError
 from trustassay.errors import BackendError, ModelNotGivenError, UsageError, install_command
 from trustassay.input.reading import LocatedSample, read_samples
 from trustassay.input.records import FieldNames, InputError, InputFault
-from trustassay.runs.answering_models import check_model
+from trustassay.runs.answering_models import ArrivingBackends, check_model
 from trustassay.runs.execute import DEFAULT_RUN_SAMPLES_AT_ONCE, assess_with_both
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
@@ -216,6 +216,7 @@ async def open_scorer(
                 f"{metric.name}: looks at all samples together, so it cannot score one by one; "
                 "use score(samples, ...)"
             )
+    backends = ArrivingBackends(backends.by_key)
     check_budget(backends, options.calls.prices, options.calls.budget)
     calls_path = None if folder is None else folder.calls_path
     # missing=1: later samples may lack a response, so the keys for asking a model are needed now.
@@ -271,12 +272,24 @@ def read_record(
 
 
 def find_problems(sample: Sample, metrics: Sequence[Metric], backends: Backends) -> list[Problem]:
-    """List the problems that keep metrics from scoring a sample with these backends."""
+    """List the problems that keep metrics from scoring a sample with these backends.
+
+    Whether its model is among them is asked by :func:`find_model_problems`.
+    """
     result: list[Problem] = []
     has_model = bool(backends.names_of_role(MODEL_ROLE))
     for metric in metrics:
         result += metric.problems(sample)
         result += [] if has_model else metric.problems_without_model(sample)
+    return result
+
+
+def find_model_problems(
+    sample: Sample, metrics: Sequence[Metric], backends: Backends
+) -> list[Problem]:
+    """List the problems of metrics that must ask a sample's model, which was not given."""
+    result: list[Problem] = []
+    for metric in metrics:
         try:
             check_model(metric, sample, backends)
         except ModelNotGivenError as error:
@@ -340,18 +353,20 @@ class Scorer:
         result = read_record(record, options.fields, answer_span=options.answer_span)
         if isinstance(result, InputFault):
             raise SampleError(result.problems)
-        problems = find_problems(result.sample, self._metrics, self._backends)
+        sample, metrics = result.sample, self._metrics
+        problems = find_problems(sample, metrics, self._backends)
+        problems += find_model_problems(sample, metrics, self._backends)
         inventory = Inventory()
-        inventory.add(result.sample)
+        inventory.add(sample)
         try:
-            check_served(self._metrics, self._backends, inventory)
+            check_served(metrics, self._backends, inventory)
         except UsageError as error:
             problems.append(Problem("documents", str(error)))
         if problems:
             raise SampleError(
                 [result.use_original_names(problem) for problem in dict.fromkeys(problems)]
             )
-        return result.sample
+        return sample
 
     def begin(self, sample: Sample) -> asyncio.Task[Assay]:
         """Accept a sample that :meth:`check` returned; :meth:`wait_for` waits for its task.

@@ -6,8 +6,11 @@ An answer belongs to the model that its sample names, so that no other model is 
 2. Give each model of the run the name that it has in the samples (:func:`settle_models`), or
    refuse the run before anything is asked.
 3. Refuse single samples whose model was not given (:func:`check_model`).
+
+Samples that arrive one by one are never counted: :class:`ArrivingBackends` compares each name.
 """
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +25,12 @@ from trustassay.runs.needs import derive_model_name, list_demands
 MAX_MODELS_LISTED = 8
 """Models that a message lists."""
 _SCHEMES_WITHOUT_MODEL = ("replay", "python")
-_SUFFIXES_WITHOUT_MEANING = (":latest", ".gguf")
+_SUFFIXES_WITHOUT_MEANING = (":latest", "-latest", ".gguf")
+# What providers append to the name of a dated version: 2024-08-06, 20241022, 0613, 2407 or 001.
+_MONTH, _DAY = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
+_DATED_VERSION = re.compile(
+    rf"(?P<stem>.+)[-@](?:20\d\d-?{_MONTH}-?{_DAY}|{_MONTH}{_DAY}|2\d{_MONTH}|0\d\d)", re.ASCII
+)
 
 
 class ModelCensus:
@@ -121,10 +129,34 @@ def check_model(metric: Metric, sample: Sample, backends: Backends) -> None:
             raise
 
 
+class ArrivingBackends(Backends):
+    """The backends for samples that arrive one by one, each naming any model."""
+
+    def find_model(self, model: str | None) -> str:
+        """Return the name of the model under assessment that answers for a sample.
+
+        A single model without a name answers for samples that do not name clearly another one.
+
+        Raises:
+            ModelNotGivenError: the sample's model was not given.
+        """
+        names = self.names_of_role(MODEL_ROLE)
+        if not (model and names) or model in names:
+            return super().find_model(model)
+        if "" in names:
+            if is_other_model(model, self.by_key[BackendKey("chat", MODEL_ROLE)].name):
+                raise ModelNotGivenError(model)
+            return ""
+        if name := find_same_model(model, "", names):
+            return name
+        raise ModelNotGivenError(model)
+
+
 def find_same_model(name: str, backend_name: str, names: Sequence[str]) -> str:
     """Return the name among ``names`` that a model has there; empty if there is none, or several.
 
-    The same spelling comes first; otherwise case, folders and ``:latest`` do not matter.
+    The same spelling comes first; otherwise case, folders and ``:latest`` do not matter. A dated
+    version is the model of the name without a date, and differs from other dated versions.
 
     Args:
         name: the one that the user gave to the model; empty if none.
@@ -135,7 +167,14 @@ def find_same_model(name: str, backend_name: str, names: Sequence[str]) -> str:
         if exact_name and exact_name in names:
             return exact_name
     key = _simplify_name(name or backend_name)
-    matches = [other for other in names if _simplify_name(other) == key]
+    keys = [_simplify_name(other) for other in names]
+    undated_key = _remove_date(key)
+    matches = [other for other, other_key in zip(names, keys, strict=True) if other_key == key]
+    matches = matches or [
+        other
+        for other, other_key in zip(names, keys, strict=True)
+        if undated_key == other_key or key == _remove_date(other_key)
+    ]
     return matches[0] if len(matches) == 1 else ""
 
 
@@ -147,6 +186,50 @@ def is_other_model(model: str, backend_name: str) -> bool:
     scheme = backend_name.partition(":")[0]
     is_silent = scheme in _SCHEMES_WITHOUT_MODEL or scheme not in _list_schemes()
     return not is_silent and not find_same_model("", backend_name, [model])
+
+
+def find_asked_instead(model: str, name: str, backend_name: str) -> str:
+    """Return the model that is asked about a sample that does not name it; empty if it does.
+
+    Args:
+        model: the one that the sample names; empty if none.
+        name: the one of the model that is asked, if the user gave it one.
+        backend_name: the one of its backend.
+    """
+    if not model:
+        return name or backend_name
+    return backend_name if not name and is_other_model(model, backend_name) else ""
+
+
+class AskedInstead:
+    """Counts the answers about which another model is asked than the one that they name.
+
+    Answers without a model count only beside some with one: where none names any, nobody expects
+    several.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[str, Counter[str]]] = {}
+        self._has_named_models = False
+
+    def note_sample(self, model: str) -> None:
+        """Note the model that a sample names, empty for none."""
+        self._has_named_models |= bool(model)
+
+    def add(self, metric: str, model: str, asked: str) -> None:
+        """Count an answer; ``asked`` is the result of :func:`find_asked_instead`."""
+        if asked:
+            self._counts.setdefault(metric, {}).setdefault(asked, Counter())[model] += 1
+
+    def to_dict(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Return the counts by metric, by the model that is asked, and by the one in the sample."""
+        result: dict[str, dict[str, dict[str, int]]] = {}
+        for metric, counts_by_asked in self._counts.items():
+            for asked, counts in counts_by_asked.items():
+                remarkable = {m: n for m, n in counts.items() if m or self._has_named_models}
+                if remarkable:
+                    result.setdefault(metric, {})[asked] = remarkable
+        return result
 
 
 def list_models(counts: Mapping[str, int]) -> str:
@@ -171,7 +254,17 @@ def _simplify_name(name: str) -> str:
     return name
 
 
+def _remove_date(name: str) -> str:
+    match = _DATED_VERSION.fullmatch(name)
+    return match["stem"] if match else name
+
+
 def _describe_unknown(name: str, backend_name: str, counts: Mapping[str, int]) -> str:
+    if name and not any(counts):
+        return (
+            f"--model: no sample names the model that gave its answer, {shorten_name(name)} or "
+            "another\nadd the field model (or --field model=THEIRS), or give one model alone"
+        )
     listed = f"the samples are of {list_models(counts)}"
     names = [shorten_name(known) for known in [*counts][:MAX_MODELS_LISTED] if known]
     if name:

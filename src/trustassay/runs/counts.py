@@ -33,7 +33,7 @@ from trustassay.report.review import (
     finding_of,
     problem_of,
 )
-from trustassay.runs.answering_models import asks_model, is_other_model
+from trustassay.runs.answering_models import AskedInstead, asks_model, find_asked_instead
 from trustassay.runs.fill import CUT_FIELD
 from trustassay.runs.folder import RunFolder, find_run_model, read_metric_infos
 from trustassay.runs.lines import HashSet, decode_object, hash64, read_lines, read_located_lines
@@ -237,6 +237,8 @@ class RunCounts:
     """Answers that are copied from a passage."""
     left_out: dict[str, Counter[str]] = field(default_factory=dict)
     """By metric, the answers whose model was not given, by its name."""
+    asked_instead: AskedInstead = field(default_factory=AskedInstead)
+    """The answers about which a model was asked that they do not name."""
     requests: Counter[str] = field(default_factory=Counter)
     """Requests by capability."""
     usage: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
@@ -301,12 +303,15 @@ def count_run(
             run_outcomes.add(sample, row.outcomes)
             columns.add(sample)
             kinds.add(sample)
-            domain = read_domain(sample, domain_field)
+            domain, model = read_domain(sample, domain_field), sample.get("model") or ""
+            result.asked_instead.note_sample(model)
             for assessment in row.assessments:
                 result.add(assessment)
+                asked_model = name_model.find_asked_instead(sample, assessment)
+                result.asked_instead.add(assessment.metric, model, asked_model)
                 if assessment.fault == MODEL_NOT_GIVEN:
                     left_out = result.left_out.setdefault(assessment.metric, Counter())
-                    left_out[sample.get("model") or ""] += 1
+                    left_out[model] += 1
                 if assessment.score is not None:
                     result.groups[assessment.metric].add(
                         name_model(sample, assessment),
@@ -345,21 +350,31 @@ class ModelNamer:
 
     def __init__(self, run: Mapping[str, Any], installed: Iterable[Metric]) -> None:
         self._run_model = find_run_model(run)
+        models = run["backends"].get(MODEL_ROLE)
         # Names under which a run has its models are those of the samples.
-        has_names = isinstance(run["backends"].get(MODEL_ROLE), Mapping)
-        asking = [] if has_names else [metric.name for metric in installed if _may_ask(metric)]
-        self._asking_metrics = frozenset(asking)
-        self._is_other: dict[str, bool] = {}
+        self._has_names = isinstance(models, Mapping)
+        self._backend = self._run_model
+        if self._has_names and self._run_model:
+            self._backend = models[self._run_model]
+        self._asking_metrics = frozenset(m.name for m in installed if _may_ask(m))
+        self._asked_by_model: dict[str, str] = {}
 
     def __call__(self, sample: Mapping[str, Any], assessment: Assessment) -> str | None:
         """Return the name for a stored sample and one of its assessments."""
-        model, run_model = sample.get("model"), self._run_model
-        is_called = run_model is not None and run_model in assessment.usage
-        if not (model and is_called and assessment.metric in self._asking_metrics):
-            return model or run_model
-        if model not in self._is_other:
-            self._is_other[model] = is_other_model(model, str(run_model))
-        return f"{model} (asked: {run_model})" if self._is_other[model] else model
+        model = sample.get("model")
+        asked = self.find_asked_instead(sample, assessment)
+        return f"{model} (asked: {asked})" if model and asked else model or self._run_model
+
+    def find_asked_instead(self, sample: Mapping[str, Any], assessment: Assessment) -> str:
+        """Return the model that was asked although the sample does not name it; empty if none."""
+        is_asked = MODEL_ROLE in assessment.asked or self._backend in assessment.usage
+        if not (self._run_model and is_asked and assessment.metric in self._asking_metrics):
+            return ""
+        model = sample.get("model") or ""
+        if model not in self._asked_by_model:
+            name = self._run_model if self._has_names else ""
+            self._asked_by_model[model] = find_asked_instead(model, name, str(self._backend))
+        return self._asked_by_model[model]
 
 
 def _may_ask(metric: Metric) -> bool:

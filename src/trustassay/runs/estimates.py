@@ -325,6 +325,9 @@ class Plan:
     counted."""
     left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By metric, the samples that are left out since their model is not given, by its name."""
+    asked_instead: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    """By metric, the samples about which a model is asked that they do not name, by that model and
+    by the name in the samples."""
 
     @property
     def usd(self) -> float | None:
@@ -363,6 +366,7 @@ class Plan:
             **({"unread": dict(self.unread)} if self.unread else {}),
             **({"second": self.second} if self.second else {}),
             **({"left_out": self.left_out} if self.left_out else {}),
+            **({"asked_instead": self.asked_instead} if self.asked_instead else {}),
             "usd": self.usd,
             "usd_range": self.usd_range,
             "seconds": round(self.seconds, 1),

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.calls.backends import Backends
+from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.core.event_loop import run_in_thread
 from trustassay.core.files import Appender, cut_unfinished, open_atomic
 from trustassay.core.metric import Assessment, Inventory, Metric
 from trustassay.core.sample import Problem, Sample, SampleError
-from trustassay.errors import RunFolderError, UsageError
+from trustassay.errors import RunFolderError, UsageError, shorten_name
+from trustassay.runs.answering_models import find_same_model
 from trustassay.runs.fill import Stage
 from trustassay.runs.folder import (
     ABOUT,
@@ -321,6 +322,31 @@ class StoredSamples:
                 raise RunFolderError(f"{self._folder.path}: {message}")
         return has_new
 
+    def _name_stored_model(
+        self, stored_run: Mapping[str, Any], backends: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return the stored settings with the name that the model has since others are named too.
+
+        Args:
+            backends: those of this command, as ``run.json`` has them.
+
+        Raises:
+            RunFolderError: the model was asked about answers of another one than it has the name
+                of.
+        """
+        stored_model, models = stored_run["backends"].get(MODEL_ROLE), backends.get(MODEL_ROLE)
+        if not isinstance(models, Mapping) or [*models.values()] != [stored_model]:
+            return stored_run
+        for sample in self._folder.sample_records():
+            model = sample.get("model") or stored_model
+            if model != stored_model and not find_same_model(model, "", [*models]):
+                raise RunFolderError(
+                    f"{self._folder.path}: {stored_model} was asked about answers of "
+                    f"{shorten_name(model)} here, and the input now names several models\n"
+                    f"{OTHER_OUT_ADVICE}, with each model as --model NAME=URI"
+                )
+        return {**stored_run, "backends": {**stored_run["backends"], MODEL_ROLE: models}}
+
     def grow(self, stored_run: Mapping[str, Any], current: dict[str, Any], part: Path) -> None:
         """Add the new samples to the run, and keep its figures so far for comparison.
 
@@ -333,6 +359,7 @@ class StoredSamples:
             RunFolderError: a stored sample is gone, or a setting has changed.
         """
         has_new = self._merge_stored(part)
+        stored_run = self._name_stored_model(stored_run, current["backends"])
         of_input = {name: current[name] for name in ("skipped", "samples")}
         # A share that is drawn grows with the input, so its counts may differ; how it is drawn may
         # not.

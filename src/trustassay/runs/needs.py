@@ -29,6 +29,7 @@ from trustassay.errors import (
     UnknownNameError,
     UsageError,
     did_you_mean,
+    shorten_name,
 )
 from trustassay.judging.second_reader import ROLE as SECOND
 
@@ -327,12 +328,12 @@ def name_models(choice: Any, role: str, *, many: bool = False) -> dict[str, Any]
 
     Args:
         choice: a URI or an object, a mapping of them by name, or a list of them. ``NAME=URI``
-            gives a name; otherwise the model's own name is used, with a number if two would share
-            it.
+            gives a name; otherwise the model's own name is used, with a number if two of another
+            role would share it.
         many: whether a role of other models may have several.
 
     Raises:
-        ValueError: several are given and there may be one.
+        UsageError: several are given and there may be one, or two have the same name.
     """
     is_list = isinstance(choice, Sequence) and not isinstance(choice, str)
     if role == MODEL_ROLE and not many:
@@ -348,6 +349,13 @@ def name_models(choice: Any, role: str, *, many: bool = False) -> dict[str, Any]
         result = {}
         for item in choice:
             name, model = _name_and_model(item)
+            has_own_name = bool(_split_named_uri(item)[0])
+            if name in result and (has_own_name or role == MODEL_ROLE):
+                option = list_backend_options()[role]
+                raise UsageError(
+                    f"{option}: {shorten_name(name)} is given twice; give each model a name of its "
+                    f"own, as {option} NAME=URI"
+                )
             if name in result:
                 name = next(f"{name}-{n}" for n in range(2, 10**6) if f"{name}-{n}" not in result)
             result[name] = model
@@ -457,7 +465,8 @@ def load_recorded_backends(
 ) -> dict[str, Any]:
     """Load the backends of a stored run that the metrics need, and its model.
 
-    A chat model that cannot be loaded is replaced by one that only has the stored replies.
+    A chat model that cannot be loaded is replaced by one that only has the stored replies. Named
+    models replace those of the same names alone, and the result has them too.
 
     Args:
         backends: their names in ``run.json``.
@@ -485,6 +494,14 @@ def load_recorded_backends(
             result[key] = _load_or_absent(sources, name, _AbsentSource, "--backend distractors=URI")
         else:
             result[key] = name
+    recorded_models, choice = backends.get(MODEL_ROLE), given_backends.get(MODEL_ROLE)
+    if isinstance(recorded_models, Mapping) and choice is not None:
+        models = name_models(choice, MODEL_ROLE)
+        other_models = {name: uri for name, uri in recorded_models.items() if name not in models}
+        # A single model without a name is the only one.
+        if "" not in models:
+            loaded = _load_or_absent(resolve.chat, other_models, _AbsentChat, "--model")
+            result[MODEL_ROLE] = {**loaded, **models}
     return result
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from trustassay.calls.backends import Backends, is_remote
+from trustassay.calls.backends import MODEL_ROLE, Backends, is_remote
 from trustassay.calls.capability import capabilities, capability
 from trustassay.calls.client import CallOptions, Client, SampleModels, build_cache_path
 from trustassay.calls.store import Calls, CallStore
@@ -26,7 +26,12 @@ from trustassay.core.progress import Progress
 from trustassay.core.sample import Sample
 from trustassay.errors import BackendError, ModelNotGivenError
 from trustassay.judging.second_reader import ROLE
-from trustassay.runs.answering_models import check_model, settle_models
+from trustassay.runs.answering_models import (
+    AskedInstead,
+    check_model,
+    find_asked_instead,
+    settle_models,
+)
 from trustassay.runs.estimates import (
     DEFAULT_LATENCY_S,
     CallEstimator,
@@ -95,7 +100,8 @@ async def plan(
         second = backends.names().get(ROLE)
         unsure, unread = dict(rehearsal.unsure), dict(rehearsal.unread)
         left_out = {name: dict(counts) for name, counts in rehearsal.left_out.items()}
-        return Plan(intake.inventory.samples, parts, unsure, unread, second, left_out)
+        instead = rehearsal.asked_instead.to_dict()
+        return Plan(intake.inventory.samples, parts, unsure, unread, second, left_out, instead)
 
 
 def _open_store(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
@@ -114,6 +120,7 @@ class _Rehearsal:
         self.unread: Counter[str] = Counter()
         self.left_out: dict[str, Counter[str]] = {}
         """By metric, the samples whose model is not given, by the name of the model."""
+        self.asked_instead = AskedInstead()
         self.stood_in = 0
         """How many stand-ins replaced a reply."""
         self.options = options
@@ -178,8 +185,10 @@ class _Rehearsal:
         self, sample: Sample, metrics: Sequence[Metric], prepared: Mapping[str, Any]
     ) -> None:
         """Rehearse the scoring of one sample."""
+        self.asked_instead.note_sample(sample.model or "")
         for metric in metrics:
-            models = cast(Models, _StandIns(self, metric.name, self._client, sample.model))
+            stand_ins = _StandIns(self, metric.name, self._client, sample.model)
+            models = cast(Models, stand_ins)
             prepared_value, limits = prepared.get(metric.name), self.options.limits
             context = Context(sample, models, prepared_value, self.options.seed, limits)
             try:
@@ -197,6 +206,11 @@ class _Rehearsal:
             except Exception:
                 # The metric could not use a stand-in reply; its later requests are not counted.
                 self.unsure[metric.name] += 1
+            if stand_ins.has_asked_model:
+                asked_model = find_asked_instead(
+                    sample.model or "", *stand_ins.find_model(sample.model)
+                )
+                self.asked_instead.add(metric.name, sample.model or "", asked_model)
 
     def reply_to(self, metric: str, name: str, backend: Any, item: Any) -> tuple[Any, bool]:
         """Count a request; return its reply or a stand-in, and whether the reply is stored.
@@ -322,6 +336,8 @@ class _StandIns(SampleModels):
     ) -> None:
         super().__init__(client, model=model)
         self._rehearsal, self._metric = rehearsal, metric
+        self.has_asked_model = False
+        """Whether a request went to the model under assessment."""
 
     @property
     def stand_ins(self) -> int:
@@ -335,6 +351,7 @@ class _StandIns(SampleModels):
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
         """Return the stored reply to a request, or a stand-in."""
         which = self._choose_name(role, which)
+        self.has_asked_model |= role == MODEL_ROLE
         # Raises if the run has no such backend, as it would in a run.
         self._client.find(name, role, which)
         backend = self._client.backends.find(name, role, which)

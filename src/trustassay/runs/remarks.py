@@ -1,5 +1,6 @@
 """Sentences on a finished run, from its summary: what was drawn or added, and what has no score."""
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,9 @@ from trustassay.text.words import amount
 
 LEFT_OUT = "left_out"
 """Key in ``summary.json``: by metric, the answers whose model was not given, by its name."""
+ASKED_INSTEAD = "asked_instead"
+"""Key in ``summary.json``: by metric, the answers about which a model was asked that they do not
+name: by that model, and by the name in the answers."""
 DRAWN, GROWN = "drawn", "grown"
 """Keys in ``run.json`` and ``summary.json``: how a part of the input was drawn; the figures before
 the run grew."""
@@ -78,8 +82,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             if kind == "empty":
                 consequence = f"answers {_was_or_were(count)} empty"
             result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
-    for metric, left_out in summary.get(LEFT_OUT, {}).items():
-        result += [f"{metric}: {sentence}" for sentence in describe_left_out(left_out)]
+    result += describe_asked_models(summary.get(LEFT_OUT, {}), summary.get(ASKED_INSTEAD, {}))
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]
         # Both bounds of the mean, as if all open answers had the lowest or the highest score.
@@ -107,6 +110,27 @@ def read_asked_rows(summary: Mapping[str, Any]) -> list[AskedModel]:
     return load_rows(summary.get("asked", {}))
 
 
+def describe_asked_models(
+    left_out: Mapping[str, Mapping[str, int]],
+    asked_instead: Mapping[str, Mapping[str, Mapping[str, int]]],
+    verb: str = "was",
+) -> list[str]:
+    """Return a sentence for each model of answers that was not asked about them, by metric.
+
+    Args:
+        left_out: by metric as of :func:`describe_left_out`.
+        asked_instead: by metric as of :func:`describe_asked_instead`.
+        verb: "was" after a run, "is" before it.
+    """
+    result = []
+    for metric, counts in left_out.items():
+        result += [f"{metric}: {sentence}" for sentence in describe_left_out(counts)]
+    for metric, counts_by_asked in asked_instead.items():
+        sentences = describe_asked_instead(counts_by_asked, verb)
+        result += [f"{metric}: {sentence}" for sentence in sentences]
+    return result
+
+
 def describe_left_out(counts_by_model: Mapping[str, int]) -> list[str]:
     """Return a sentence for each model whose answers are left out, as it was not given.
 
@@ -122,6 +146,33 @@ def describe_left_out(counts_by_model: Mapping[str, int]) -> list[str]:
     if rest := ordered[MAX_MODELS_LISTED:]:
         count = sum(number for _, number in rest)
         result.append(f"left out: {amount(count, 'answer')} of {len(rest):,} other models")
+    return result
+
+
+def describe_asked_instead(
+    counts_by_asked: Mapping[str, Mapping[str, int]], verb: str
+) -> list[str]:
+    """Return a sentence for each model whose answers another one was asked about.
+
+    Args:
+        counts_by_asked: the numbers of answers by the model that was asked, and by the name in the
+            answers, ``""`` if they name none.
+        verb: "was" after a run, "is" before it.
+    """
+    result = []
+    for asked, counts_by_model in counts_by_asked.items():
+        ordered = sorted(counts_by_model.items(), key=lambda item: (-item[1], item[0]))
+        for model, count in ordered[:MAX_MODELS_LISTED]:
+            answers, them = amount(count, "answer"), "it" if count == 1 else "them"
+            name_no = "names no" if count == 1 else "name no"
+            sentence = f"{answers} {name_no} model: {shorten_name(asked)} {verb} asked about {them}"
+            if model:
+                option = shlex.quote(f"{shorten_name(model)}=URI")
+                sentence = (
+                    f"{answers} of {shorten_name(model)}: {shorten_name(asked)} {verb} asked about "
+                    f"{them}; --model {option} names the right one"
+                )
+            result.append(sentence)
     return result
 
 

@@ -35,7 +35,7 @@ from trustassay.runs.counts import build_outcome_columns
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import AssessmentLine, StepCallback, StoredAssessments
-from trustassay.runs.remarks import DRAWN, GROWN, LEFT_OUT
+from trustassay.runs.remarks import ASKED_INSTEAD, DRAWN, GROWN, LEFT_OUT
 from trustassay.runs.report import LARGER_JUDGE, RunRatings, write_report
 from trustassay.runs.second_reading import summarise_second_pass
 from trustassay.runs.units import QUESTIONS, UNIT, read_units, sketch_questions
@@ -101,6 +101,7 @@ def write_outputs(
     infos = [MetricInfo.of(metric) for metric in metrics]
     counted = counts.count_run(folder, run, infos, installed_metrics=metrics, steps=steps)
     answer_counts = counts.count_unscored(folder)
+    asked_instead = counted.asked_instead.to_dict()
     copies = {"repeated": counted.repeated, "copied": counted.copied}
     if answers := {name: count for name, count in copies.items() if count}:
         answer_counts["answers"] = answer_counts.get("answers", {}) | answers
@@ -112,6 +113,7 @@ def write_outputs(
         **summarise_second_pass(folder, metrics, run, options.seed),
         **answer_counts,
         **({LEFT_OUT: counted.left_out} if counted.left_out else {}),
+        **({ASKED_INSTEAD: asked_instead} if asked_instead else {}),
         counts.LOOKED_KEY: counted.look_counts.to_dict(),
         **_count_asked(counted, run),
         counts.OUTCOMES_KEY: {
