@@ -343,6 +343,50 @@ def test_copies_of_right_answers_raise_no_figure(tmp_path: Path) -> None:
     assert "faithfulness: 460 answers to 100 questions; each question counts once" in result.notes
 
 
+def test_equal_answers_have_the_same_interval_with_copies_and_without(tmp_path: Path) -> None:
+    """All resamples of equal answers agree, which says nothing of other questions."""
+    samples = rows("p" * 60)
+    copies = [row | {"id": f"{row['id']}-copy"} for row in samples[3:8:4]]
+    bounds = [
+        Bound("faithfulness.mean", 0.98, at_least=True),
+        Bound("faithfulness.supported", 98, at_least=True),
+    ]
+    plain, padded = (
+        gate(made_run(tmp_path / name, more), bounds).checks
+        for name, more in (("plain", samples), ("padded", samples + copies))
+    )
+    for before, after in zip(plain, padded, strict=True):
+        assert (after.result, after.value, after.n) == ("undecided", before.value, 60)
+        assert after.interval == pytest.approx(before.interval)
+        assert after.interval
+        assert after.interval[0] < 0.96 * after.interval[1]
+
+
+def test_answers_without_a_score_take_no_weight_from_their_question(tmp_path: Path) -> None:
+    samples = rows("p" * 60 + "f" * 20)
+    refused = rows("n" * 80)[60:]
+    more = [row | {"id": f"{row['id']}-{n}"} for row in refused for n in range(3)]
+    bounds = [
+        Bound("faithfulness.mean", 0.5, at_least=True),
+        Bound("not_answered", 90, at_least=False),
+    ]
+    plain, padded = (
+        gate(made_run(tmp_path / name, answers), bounds).checks[0]
+        for name, answers in (("plain", samples), ("padded", samples + more))
+    )
+    assert (padded.value, padded.n) == pytest.approx((plain.value, plain.n))
+    assert padded.interval == pytest.approx(plain.interval)
+
+
+def test_a_figure_that_no_resample_moves_has_no_interval(tmp_path: Path) -> None:
+    samples = [row | {"response": f"{row['response']} [1]"} for row in rows("p" * 60)]
+    samples += [row | {"id": f"{row['id']}-copy"} for row in samples[:2]]
+    run = made_run(tmp_path / "run", samples, "grounding:correctness=none")
+    (check,) = gate(run, [Bound(CITED, 90, at_least=True)]).checks
+    assert (check.result, check.value) == ("untestable", 100)
+    assert "the same in every resample" in check.why
+
+
 def test_one_failure_outweighs_what_is_undecided(runs: Path) -> None:
     bounds = [Bound(CITED, value, at_least=True) for value in (40, 60, 90)]
     assert gate(runs / "junk", bounds).result == "fail"

@@ -41,6 +41,7 @@ from trustassay.compare.gate_rules import (
     p_of_side,
 )
 from trustassay.compare.pairing import describe_differences, read_keys
+from trustassay.compare.question_weighing import QuestionWeighing
 from trustassay.compare.run_scores import (
     PairedRuns,
     RunScores,
@@ -55,14 +56,13 @@ from trustassay.compare.run_scores import (
 )
 from trustassay.core.assessment import INCOMPLETE
 from trustassay.core.json_form import flatten
-from trustassay.core.metric import Mean, MetricInfo, Quantile, Share
+from trustassay.core.metric import Mean, MetricInfo, Share
 from trustassay.core.outcome import (
     FAILED,
     NOT_ANSWERED,
     NOT_SCORED,
     PASSED,
     Outcomes,
-    compute_question_weights,
 )
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.runs.counts import read_outcomes
@@ -70,8 +70,7 @@ from trustassay.runs.folder import ABOUT, RunFolder, load_metrics
 from trustassay.runs.remarks import DRAWN
 from trustassay.runs.units import ANSWER, UNIT
 from trustassay.statistics.comparison import MIN_CHANGED_QUESTIONS, share_rise_p
-from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
-from trustassay.statistics.resampling import draw_counts, generator, student_percentile_interval
+from trustassay.statistics.intervals import Interval
 from trustassay.statistics.sequential import mean_interval_at_any_n
 from trustassay.text.words import amount
 
@@ -292,56 +291,34 @@ class _GateFigures:
             return
         keys = read_keys(RunFolder(self.path), self.run)
         questions = np.unique(keys.question_units, return_inverse=True)[1].astype(np.int64)
-        # 1. Weights with which the answers to each question add up to the same.
-        weights = compute_question_weights(questions, len(questions))
         units = np.unique(keys.units, return_inverse=True)[1].astype(np.int64)
-        # 2. Each metric with several answers to a question, whose figures are recomputed.
         for name in metrics_with_repeats:
-            scores = read_scores(self.path, self.run, name, keys)
             outcomes = self.outcomes[name]
             self.notes.append(
                 f"{name}: {outcomes.answers:,} answers to {outcomes.questions:,} questions; each "
                 "question counts once"
             )
-            resampled = sorted(scores.weighted.keys())
-            bounded = [key for key in resampled if f"{name}.{key}" in wanted]
+            bounded = [
+                known.removeprefix(f"{name}.")
+                for known in self.known
+                if known in wanted and known.startswith(f"{name}.")
+            ]
             if not bounded:
                 continue
-            # 3. The weighted values, and resamples of whole units with the same weights.
-            weighted_values = scores.weighted.figures(weights[None])
-            rng = generator(seed, "gate", name, "questions")
-            count = int(units.max()) + 1
-            draws = [
-                scores.weighted.figures(times[:, units] * weights)
-                for times in draw_counts(count, rng)
-            ]
+            weighed = QuestionWeighing(
+                read_scores(self.path, self.run, name, keys), questions, units, seed
+            )
             for key in bounded:
-                figure, statistic = f"{name}.{key}", scores.figures[key].statistic
-                figure_before = self.known.get(figure)
-                # A quantile of answers with unequal weights is not defined here.
-                if (
-                    figure_before is None
-                    or figure_before.value is None
-                    or isinstance(statistic, Quantile)
-                ):
+                figure, estimate = f"{name}.{key}", weighed.estimate(key)
+                figure_before = self.known[figure]
+                if figure_before.value is None or estimate is None:
                     continue
-                value = float(weighted_values[key][0])
-                draws_of_figure = np.concatenate([values[key] for values in draws])
-                # A resample may hold no answer that counts in the figure.
-                draws_of_figure = draws_of_figure[~np.isnan(draws_of_figure)]
-                # 4. The interval is taken from the resamples, if there are enough units.
-                reason = reason_too_few("questions", count, MIN_UNITS)
-                ends = (
-                    None
-                    if reason or not len(draws_of_figure)
-                    else student_percentile_interval(draws_of_figure, count)
-                )
                 self.known[figure] = replace(
                     figure_before,
-                    value=None if np.isnan(value) else value,
-                    interval=ends,
-                    without=reason or figure_before.without,
-                    n=count,
+                    value=estimate.value,
+                    interval=estimate.interval,
+                    without=estimate.without,
+                    n=estimate.n,
                 )
 
     def hold_at_any_size(self) -> None:
