@@ -15,6 +15,7 @@ from tests.many import HashedWords, many
 from tests.people.towns import JUNK, town_run, towns
 from trustassay import score
 from trustassay.compare.gate import gate
+from trustassay.compare.gate_files import render_markdown
 from trustassay.compare.gate_rules import (
     Allowance,
     Bound,
@@ -28,7 +29,9 @@ from trustassay.compare.gate_rules import (
     parse_bound,
 )
 from trustassay.compare.two_runs import compare
+from trustassay.core.testing import ScriptedChat
 from trustassay.errors import RunFolderError
+from trustassay.metrics.harmonicity.metric import Harmonicity
 
 CITED = "grounding.answered_citation_f1"
 
@@ -385,6 +388,42 @@ def test_a_figure_that_no_resample_moves_has_no_interval(tmp_path: Path) -> None
     (check,) = gate(run, [Bound(CITED, 90, at_least=True)]).checks
     assert (check.result, check.value) == ("untestable", 100)
     assert "the same in every resample" in check.why
+
+
+def test_a_model_that_was_left_out_is_named_and_no_bound_passes_without_it(
+    tmp_path: Path,
+) -> None:
+    samples = [
+        {"id": f"{who}-{i}", "question": f"What is {i}?", "response": "x", "model": who}
+        for who, count in (("big", 60), ("small", 2))
+        for i in range(count)
+    ]
+    out = tmp_path / "run"
+    options: dict[str, Any] = {
+        "metrics": Harmonicity(perturbations=1),
+        "model": {"big": ScriptedChat(lambda _: "It is Paris.", "big")},
+        "embedder": HashedWords(),
+        "report": False,
+    }
+    score(samples, out=out, **options)
+    bound = Bound("harmonicity.stable_share", 90, at_least=True)
+    result = gate(out, [bound])
+    (check,) = result.checks
+    assert (result.result, check.result, check.value) == ("undecided", "undecided", 100)
+    assert "their model was not given: 2 answers" in check.why
+    assert "--max harmonicity.not_scored=…" in check.why
+    note = "harmonicity: left out: 2 answers of small: no --model small=URI was given"
+    assert note in result.notes
+    assert note in result.to_dict()["notes"]
+    assert note in render_markdown(result)
+    both = [bound, Bound("not_scored", 10, at_least=False)]
+    assert [check.result for check in gate(out, both).checks] == ["pass", "pass"]
+    # More than a twentieth of the questions without a score fails, by the name that exists.
+    more = [samples[-1] | {"id": f"more-{i}", "question": f"Why {i}?"} for i in range(5)]
+    score(samples + more, out=tmp_path / "more", **options)
+    (check,) = gate(tmp_path / "more", [bound]).checks
+    assert check.result == "fail"
+    assert check.why.endswith("with --max harmonicity.not_scored=…")
 
 
 def test_one_failure_outweighs_what_is_undecided(runs: Path) -> None:

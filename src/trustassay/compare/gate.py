@@ -67,7 +67,7 @@ from trustassay.core.outcome import (
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.runs.counts import read_outcomes
 from trustassay.runs.folder import ABOUT, RunFolder, load_metrics
-from trustassay.runs.remarks import DRAWN
+from trustassay.runs.remarks import DRAWN, LEFT_OUT, write_left_out, write_metric_remarks
 from trustassay.runs.units import ANSWER, UNIT
 from trustassay.statistics.comparison import MIN_CHANGED_QUESTIONS, share_rise_p
 from trustassay.statistics.intervals import Interval
@@ -147,7 +147,7 @@ def gate(
         for shares in outcomes.values()
         if shares.reasons
     ]
-    notes += describe_copies([path])
+    notes += [*write_left_out(summary), *write_metric_remarks(summary), *describe_copies([path])]
     notes += [line for shares in corrected.values() for line in shares.in_words()]
     notes += figures.notes
     return Gate(
@@ -201,6 +201,9 @@ class KnownFigure:
     """Per cent of the answers that do not count in the figure."""
     incomplete: float = 0.0
     """Per cent of the answers that count in it without someone who was asked and did not answer."""
+    left_out: int = 0
+    """Answers that do not count in it since their model was not given, which are all of that
+    model."""
     of: str = "question"
     """The thing that ``n`` counts."""
 
@@ -225,7 +228,8 @@ class _GateFigures:
             if metric in installed:
                 figures = MetricInfo.of(installed[metric]).figures
                 about = {key: figure.to_dict() for key, figure in figures.items()}
-            self._add_metric(metric, metric_summary, about)
+            left_out = sum(summary.get(LEFT_OUT, {}).get(metric, {}).values())
+            self._add_metric(metric, metric_summary, about, left_out)
         # Other numbers of the summary, such as usage, can be bounded too, but never hide a figure.
         numbers = flatten({k: v for k, v in summary.items() if k not in ("metrics", "outcomes")})
         for name, value in numbers:
@@ -234,7 +238,11 @@ class _GateFigures:
                 self.known.setdefault(name, KnownFigure(value))
 
     def _add_metric(
-        self, metric: str, summary: Mapping[str, Any], about: Mapping[str, Mapping[str, Any]]
+        self,
+        metric: str,
+        summary: Mapping[str, Any],
+        about: Mapping[str, Mapping[str, Any]],
+        left_out: int,
     ) -> None:
         outcomes, n = self.outcomes[metric], summary["n"]
         self.known[f"{metric}.n"] = KnownFigure(n)
@@ -253,6 +261,7 @@ class _GateFigures:
                 # A figure without declared support counts every answer.
                 unscored=0.0 if behind is None or not n else 100 * (1 - behind / n),
                 incomplete=_share_incomplete(summary),
+                left_out=0 if behind is None or behind == n else left_out,
             )
         # The shares of all questions come last: they have these names whatever a figure is called.
         for kind, share in outcomes.shares.items():
@@ -364,7 +373,19 @@ class _GateFigures:
                 f"{bound.option}: {message} (expected {', '.join(sorted(shares))} or a "
                 f"METRIC.FIGURE of {self.path}/summary.json)"
             )
-        return [self._check(bound, name, bounds) for name in names]
+        return [self._withhold_pass(self._check(bound, name, bounds), bounds) for name in names]
+
+    def _withhold_pass(self, check: GateCheck, bounds: Sequence[Bound]) -> GateCheck:
+        """Return a check that is undecided where all answers of a model are left out unbounded."""
+        count = self.known[check.name].left_out
+        if check.result != "pass" or not count or _has_bound_on_unscored(check.name, bounds):
+            return check
+        name = self._name_unscored(check.name.rpartition(".")[0])
+        message = (
+            f"not in it, since their model was not given: {amount(count, 'answer')} (note); "
+            f"give it with --model, or bound such answers with --max {name}=…"
+        )
+        return replace(check, result="undecided", why=message, fail_p=None)
 
     def _is_outcome(self, name: str) -> bool:
         """Whether a figure is the share of an outcome among all questions."""
@@ -384,15 +405,20 @@ class _GateFigures:
         if figure.unscored > MAX_UNSCORED and not _has_bound_on_unscored(name, bounds):
             return (
                 f"{figure.unscored:.1f} % of the questions have no score and are not in it; bound "
-                "those too, with --max not_answered=…"
+                f"those too, with --max {self._name_unscored(metric)}=…"
             )
         if figure.incomplete > MAX_UNSCORED:
             return (
-                f"{figure.incomplete:.1f} % of the questions were scored without some reference "
-                "that did not answer; run the command of this run again, or score without "
-                "allow_missing_references"
+                f"{figure.incomplete:.1f} % of the questions were scored without someone who was "
+                "asked and did not answer; run the command of this run again, or score without "
+                "whoever is absent (note)"
             )
         return ""
+
+    def _name_unscored(self, metric: str) -> str:
+        """Return the name of the share of questions without a score, as a bound names it."""
+        with_line = NOT_ANSWERED in self.outcomes[metric].shares
+        return f"{metric}.{NOT_ANSWERED if with_line else NOT_SCORED}"
 
     def _check(self, bound: Bound, name: str, bounds: Sequence[Bound]) -> GateCheck:
         figure = self.known[name]

@@ -32,7 +32,8 @@ class QuestionWeighing:
         A mean or a share has the kind of interval that the run prints, over the questions that
         count in it. Any other figure is resampled; it has no interval where all resamples agree.
         """
-        if key not in self.scores.weighted.keys():
+        keys = self.scores.weighted.keys()
+        if key not in keys:
             return None
         statistic = self.scores.figures[key].statistic
         if isinstance(statistic, Quantile | Total):

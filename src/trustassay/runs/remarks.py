@@ -78,8 +78,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             if kind == "empty":
                 consequence = f"answers {_was_or_were(count)} empty"
             result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
-    for metric, left_out in summary.get(LEFT_OUT, {}).items():
-        result += [f"{metric}: {sentence}" for sentence in describe_left_out(left_out)]
+    result += write_left_out(summary)
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]
         # Both bounds of the mean, as if all open answers had the lowest or the highest score.
@@ -90,9 +89,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"read: the mean over all is between {values['mean_low']:.3f} and "
                 f"{values['mean_high']:.3f}"
             )
-        # What the metric itself has to say.
-        sentences = metric_summary.get("details", {}).get(REMARKS, ())
-        result += [f"{metric}: {sentence}" for sentence in sentences]
+    result += write_metric_remarks(summary)
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(usage.get("cut", 0) for usage in models.values()):
             calls = sum(usage["calls"] for usage in models.values())
@@ -105,6 +102,24 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
 def read_asked_rows(summary: Mapping[str, Any]) -> list[AskedModel]:
     """Return who was asked, those with most missing replies first."""
     return load_rows(summary.get("asked", {}))
+
+
+def write_left_out(summary: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each metric and model whose answers are left out."""
+    return [
+        f"{metric}: {sentence}"
+        for metric, left_out in summary.get(LEFT_OUT, {}).items()
+        for sentence in describe_left_out(left_out)
+    ]
+
+
+def write_metric_remarks(summary: Mapping[str, Any]) -> list[str]:
+    """Return the sentences with which metrics qualify their own figures."""
+    return [
+        f"{metric}: {sentence}"
+        for metric, metric_summary in summary.get("metrics", {}).items()
+        for sentence in metric_summary.get("details", {}).get(REMARKS, ())
+    ]
 
 
 def describe_left_out(counts_by_model: Mapping[str, int]) -> list[str]:
