@@ -86,7 +86,8 @@ def test_a_reference_that_answers_every_second_call_fails_every_second_sample() 
     assert [a.error is not None for a in run.assessments] == [True, False] * 3
     # Neighbours are at least 37 degrees away: that of 10 is 50, those of 50 are 0 and 10.
     assert run.summaries["fewl"].details["remarks"] == [
-        "1 of 3 penalties are means over fewer questions (missing answers of references: 1)"
+        "1 of 3 penalties are means over fewer questions (missing answers of references: 1); "
+        "trustassay rescore RUN computes them again"
     ]
 
 
@@ -119,6 +120,31 @@ def test_a_blank_answer_of_the_input_is_absent_and_counted_and_no_failed_call() 
     assert [a.error for a in run.assessments] == [None] * 6
     assert run.summaries["fewl"].details["absent"] == {"b": {"empty answer": 6}}
     assert "references" not in run.summary_file["asked"]
+
+
+def test_references_that_decline_stand_beside_the_mean_and_one_that_always_does_is_missing() -> (
+    None
+):
+    def declined(*degrees: int) -> Run:
+        rows = [
+            dict(row, references={"a": "h", "b": "I don't know." if 10 * i in degrees else "k"})
+            for i, row in enumerate(QUESTIONS)
+        ]
+        metric = Fewl(weights="uniform", form="agreement")
+        return score(rows, metrics=metric, similarity="novel", embedder=Angles(), cache=None)
+
+    always = declined(*range(0, 60, 10)).summaries["fewl"]
+    assert always.details == {
+        "remarks": [
+            "reference b is absent from 6 of 6 scores (declined: 6): the others have its weight"
+        ],
+        "absent": {"b": {"declined": 6}},
+        "incomplete": 6,
+    }
+    twice = declined(0, 20)
+    assert twice.summaries["fewl"].details["absent"] == {"b": {"declined": 2}}
+    assert twice.summaries["fewl"].details["incomplete"] == 0
+    assert [a.error for a in twice.assessments] == [None] * 6
 
 
 def test_the_model_under_assessment_may_fail_as_its_own_reference() -> None:
@@ -167,7 +193,7 @@ def test_a_gate_fails_where_references_are_absent(tmp_path: Path) -> None:
     bound = parse_bound("fewl.mean=-0.9", at_least=True)
     (check,) = gate(part.path, [bound]).checks
     assert check.result == "fail"
-    assert check.why.startswith("33.3 % of the questions were scored without some reference")
+    assert check.why.startswith("33.3 % of the questions were scored without someone who was")
     assert gate(whole.path, [bound]).checks[0].result != "fail"
     checks = {c.name: c for c in gate(part.path, earlier=EarlierRun(whole.path)).checks}
     assert checks["fewl.incomplete"].result == "fail"
@@ -201,6 +227,36 @@ def test_a_vote_that_cannot_be_read_counts_for_its_judge() -> None:
     row = asked(run, "judge")["vague"]
     assert (row["asked"], row["answered"], row["missing"]) == (4, 0, {"unparsed": 4})
     assert asked(run, "judge")["good"]["missing"] == {}
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "phrase"),
+    [("", "empty", "empty reply: 20"), ("Well.", "unparsed", "unreadable reply: 20")],
+)
+def test_a_silent_judge_of_a_panel_stands_beside_the_mean_and_fails_the_gate(
+    tmp_path: Path, reply: str, kind: str, phrase: str
+) -> None:
+    judges: dict[str, Any] = {"x": Scripted(steady, "g"), "y": Scripted(lambda *_: reply, "v")}
+    out = tmp_path / "run"
+    run = score(answers([5, 4] * 10), metrics=Judge(), judge=judges, cache=None, out=out)
+    details = run.summaries["judge"].details
+    sentence = f"judge y is absent from 20 of 20 scores ({phrase}): the others have its weight"
+    assert details["remarks"] == [sentence]
+    assert (details["absent"], details["incomplete"]) == ({"y": {kind: 20}}, 20)
+    result = gate(out, [parse_bound("judge.mean=1", at_least=True)])
+    assert [check.result for check in result.checks] == ["fail"]
+    assert f"judge: {sentence}" in result.notes
+    assert sentence in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_judge_with_one_readable_vote_is_not_absent() -> None:
+    def first_alone(prompt: str, request: ChatRequest) -> str:
+        return "Well." if request.repeat else steady(prompt, request)
+
+    judges: dict[str, Any] = {"x": Scripted(steady, "g"), "y": Scripted(first_alone, "v")}
+    run = score(answers([5, 4]), metrics=Judge(repeats=2), judge=judges, cache=None)
+    assert "absent" not in run.summaries["judge"].details
+    assert run.summary["judge"]["unreadable"] == 2
 
 
 def test_one_of_the_two_orders_of_a_pair_counts_for_the_judge() -> None:

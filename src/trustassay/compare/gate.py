@@ -754,7 +754,7 @@ class ComparedRuns:
             interval=None,
             line=0.0,
             result="fail" if now > before else "pass",
-            why="scored without some reference that did not answer: a count, compared as it is",
+            why="scored without someone who did not answer: a count, compared as it is",
             unit="%",
             before_after=(before, now),
             n=self.paired.scores[name][1].outcomes.answers,
