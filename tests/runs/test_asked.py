@@ -21,6 +21,7 @@ from trustassay.errors import BackendError, CallError
 from trustassay.metrics import Judge
 from trustassay.metrics.fewl import Fewl
 from trustassay.ray import merge, shard
+from trustassay.runs.remarks import write_remarks
 
 ALLOWED = Fewl(weights="uniform", allow_missing_references=True)
 STRICT = Fewl(weights="uniform")
@@ -72,7 +73,7 @@ def asked(run: Run, role: str) -> dict[str, Any]:
 def test_a_reference_that_never_answers_fails_every_sample_under_its_name(kind: Any) -> None:
     run = referred(failing(kind))
     assert [a.score for a in run.assessments] == [None] * 6
-    assert {a.error for a in run.assessments} == {"no references: b: b is out of order"}
+    assert {a.error for a in run.assessments} == {"reference b did not answer: b is out of order"}
     assert run.summary["fewl"]["mean"] is None
     assert run.summaries["fewl"].failed == 6
     row = asked(run, "references")["b"]
@@ -172,7 +173,9 @@ def test_a_run_scored_again_without_models_knows_who_did_not_answer(tmp_path: Pa
     strict = rescore(first.path, metrics=STRICT, out=tmp_path / "strict", **how)
     assert strict.summaries["fewl"].failed == 6
     # Its object cannot be had back by its name, so that it fails for another reason.
-    assert str(strict.assessments[0].error).startswith("no references: b: the run's model m2")
+    assert str(strict.assessments[0].error).startswith(
+        "reference b did not answer: the run's model m2"
+    )
     again = rescore(first.path, metrics=ALLOWED, out=tmp_path / "again", **how)
     assert again.summaries["fewl"].details["absent"] == {"b": {"closed": 6}}
     assert asked(again, "references")["b"]["missing"] == {"closed": 6}
@@ -395,13 +398,43 @@ def test_the_closing_lines_name_the_three_that_missed_most(capsys: Any) -> None:
     models: dict[str, Any] = {"similarity": "novel", "embedder": Angles(), "references": references}
     run = score(QUESTIONS, metrics=ALLOWED, cache=None, **models)
     print_run(run, as_json=False)
-    lines = [line for line in capsys.readouterr().err.splitlines() if "did not answer" in line]
+    lines = [line for line in capsys.readouterr().err.splitlines() if ") did not answer" in line]
     assert [line.split(" did")[0] for line in lines] == [
-        f"references {name} (m-{name})" for name in "zyx"
+        f"reference {name} (m-{name})" for name in "zyx"
     ]
     kinds = "refused by endpoint or filter: 4"
     assert lines[0].endswith(f"4 of 6 requests ({kinds}), in 4 samples")
     assert lines[2].endswith("; 1 other did not answer 1 more")
+
+
+def test_requests_of_failed_samples_are_lower_bounds_and_no_total_is_claimed(
+    tmp_path: Path,
+) -> None:
+    def down(prompt: str, request: ChatRequest) -> str:
+        raise CallError("down", "refused")
+
+    judges: dict[str, Any] = {"good": Scripted(steady, "g"), "bad": Scripted(down, "b")}
+    run = score(
+        answers([5, 3]), metrics=Judge(repeats=5), judge=judges, cache=None, out=tmp_path / "run"
+    )
+    row = asked(run, "judge")["bad"]
+    assert (row["unanswered"], row["samples"], row["at_least"]) == (2, 2, True)
+    sentence = "judge bad (b) did not answer in 2 samples (refused by endpoint or filter)"
+    assert write_remarks(run.summary_file, 2)[0] == sentence
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "≥ 2" in page
+    assert "at least 2 requests without an answer" in page
+    # One that fails without a failed sample is counted whole.
+    allowed = referred(broken_at(0), ALLOWED)
+    assert "at_least" not in asked(allowed, "references")["b"]
+
+
+def test_the_empty_reply_of_a_reference_is_no_empty_answer() -> None:
+    run = referred(failing("empty"))
+    assert run.summary_file["faults"] == {"fewl": {"empty": 6}}
+    remarks = write_remarks(run.summary_file, 6)
+    assert "fewl: 6 of 6 samples failed: an empty reply, or an empty answer" in remarks
+    assert remarks[0].startswith("reference b (m2) did not answer 6 of 6 requests (empty reply: 6)")
 
 
 def test_a_run_in_which_all_answered_says_nothing(capsys: Any) -> None:

@@ -522,7 +522,7 @@ def test_without_any_reference_the_sample_fails_and_others_do_not() -> None:
     who = asked_who() | {"references": {"one": Speaker("m1", never)}}
     run = score(QUESTIONS, metrics=Fewl(), **who)
     assert [a.score is None for a in run.assessments] == [i == 2 for i in range(6)]
-    assert run.assessments[2].error == "no references: one: out of order"
+    assert run.assessments[2].error == "reference one did not answer: out of order"
     assert run.assessments[2].fault == "refused"
 
 
