@@ -383,6 +383,17 @@ def test_a_reply_with_a_token_without_a_number_is_a_reply_without_tokens(number:
             "openai",
             {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}]},
         ),
+        (
+            "openai",
+            {
+                "choices": [
+                    {
+                        "message": {"content": None, "refusal": "no"},
+                        "finish_reason": "content_filter",
+                    }
+                ]
+            },
+        ),
         ("anthropic", {"content": [], "stop_reason": "refusal"}),
         ("gemini", {"candidates": [], "promptFeedback": {"blockReason": "SAFETY"}}),
         ("gemini", {"promptFeedback": {"blockReason": "SAFETY"}}),
@@ -405,6 +416,10 @@ def test_what_was_blocked_is_refused(wire: str, body: Any) -> None:
          Reply("No.", "stop")),
         ("openai", {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": -1}},
          Reply("a")),
+        ("openai", {"choices": [{"message": {"content": "a"}},
+                                {"message": {"refusal": "no"}, "finish_reason": "content_filter"},
+                                {"message": {"refusal": "no"}}]},
+         Reply("a", others=("", "no"))),
         ("anthropic", {"content": [{"type": "thinking", "thinking": "?"},
                                    {"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
                        "stop_reason": "refusal",

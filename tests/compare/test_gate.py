@@ -15,6 +15,7 @@ from tests.many import HashedWords, many
 from tests.people.towns import JUNK, town_run, towns
 from trustassay import score
 from trustassay.compare.gate import gate
+from trustassay.compare.gate_files import render_markdown
 from trustassay.compare.gate_rules import (
     Allowance,
     Bound,
@@ -28,7 +29,9 @@ from trustassay.compare.gate_rules import (
     parse_bound,
 )
 from trustassay.compare.two_runs import compare
+from trustassay.core.testing import ScriptedChat
 from trustassay.errors import RunFolderError
+from trustassay.metrics.harmonicity.metric import Harmonicity
 
 CITED = "grounding.answered_citation_f1"
 
@@ -341,6 +344,86 @@ def test_copies_of_right_answers_raise_no_figure(tmp_path: Path) -> None:
         assert [check.result for check in result.checks] == ["fail", "fail"]
     assert any("360 answers are the same as another answer" in note for note in result.notes)
     assert "faithfulness: 460 answers to 100 questions; each question counts once" in result.notes
+
+
+def test_equal_answers_have_the_same_interval_with_copies_and_without(tmp_path: Path) -> None:
+    """All resamples of equal answers agree, which says nothing of other questions."""
+    samples = rows("p" * 60)
+    copies = [row | {"id": f"{row['id']}-copy"} for row in samples[3:8:4]]
+    bounds = [
+        Bound("faithfulness.mean", 0.98, at_least=True),
+        Bound("faithfulness.supported", 98, at_least=True),
+    ]
+    plain, padded = (
+        gate(made_run(tmp_path / name, more), bounds).checks
+        for name, more in (("plain", samples), ("padded", samples + copies))
+    )
+    for before, after in zip(plain, padded, strict=True):
+        assert (after.result, after.value, after.n) == ("undecided", before.value, 60)
+        assert after.interval == pytest.approx(before.interval)
+        assert after.interval
+        assert after.interval[0] < 0.96 * after.interval[1]
+
+
+def test_answers_without_a_score_take_no_weight_from_their_question(tmp_path: Path) -> None:
+    samples = rows("p" * 60 + "f" * 20)
+    refused = rows("n" * 80)[60:]
+    more = [row | {"id": f"{row['id']}-{n}"} for row in refused for n in range(3)]
+    bounds = [
+        Bound("faithfulness.mean", 0.5, at_least=True),
+        Bound("not_answered", 90, at_least=False),
+    ]
+    plain, padded = (
+        gate(made_run(tmp_path / name, answers), bounds).checks[0]
+        for name, answers in (("plain", samples), ("padded", samples + more))
+    )
+    assert (padded.value, padded.n) == pytest.approx((plain.value, plain.n))
+    assert padded.interval == pytest.approx(plain.interval)
+
+
+def test_a_figure_that_no_resample_moves_has_no_interval(tmp_path: Path) -> None:
+    samples = [row | {"response": f"{row['response']} [1]"} for row in rows("p" * 60)]
+    samples += [row | {"id": f"{row['id']}-copy"} for row in samples[:2]]
+    run = made_run(tmp_path / "run", samples, "grounding:correctness=none")
+    (check,) = gate(run, [Bound(CITED, 90, at_least=True)]).checks
+    assert (check.result, check.value) == ("untestable", 100)
+    assert "the same in every resample" in check.why
+
+
+def test_a_model_that_was_left_out_is_named_and_no_bound_passes_without_it(
+    tmp_path: Path,
+) -> None:
+    samples = [
+        {"id": f"{who}-{i}", "question": f"What is {i}?", "response": "x", "model": who}
+        for who, count in (("big", 60), ("small", 2))
+        for i in range(count)
+    ]
+    out = tmp_path / "run"
+    options: dict[str, Any] = {
+        "metrics": Harmonicity(perturbations=1),
+        "model": {"big": ScriptedChat(lambda _: "It is Paris.", "big")},
+        "embedder": HashedWords(),
+        "report": False,
+    }
+    score(samples, out=out, **options)
+    bound = Bound("harmonicity.stable_share", 90, at_least=True)
+    result = gate(out, [bound])
+    (check,) = result.checks
+    assert (result.result, check.result, check.value) == ("undecided", "undecided", 100)
+    assert "their model was not given: 2 answers" in check.why
+    assert "--max harmonicity.not_scored=…" in check.why
+    note = "harmonicity: left out: 2 answers of small: no --model small=URI was given"
+    assert note in result.notes
+    assert note in result.to_dict()["notes"]
+    assert note in render_markdown(result)
+    both = [bound, Bound("not_scored", 10, at_least=False)]
+    assert [check.result for check in gate(out, both).checks] == ["pass", "pass"]
+    # More than a twentieth of the questions without a score fails, by the name that exists.
+    more = [samples[-1] | {"id": f"more-{i}", "question": f"Why {i}?"} for i in range(5)]
+    score(samples + more, out=tmp_path / "more", **options)
+    (check,) = gate(tmp_path / "more", [bound]).checks
+    assert check.result == "fail"
+    assert check.why.endswith("with --max harmonicity.not_scored=…")
 
 
 def test_one_failure_outweighs_what_is_undecided(runs: Path) -> None:

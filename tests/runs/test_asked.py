@@ -21,6 +21,7 @@ from trustassay.errors import BackendError, CallError
 from trustassay.metrics import Judge
 from trustassay.metrics.fewl import Fewl
 from trustassay.ray import merge, shard
+from trustassay.runs.remarks import write_remarks
 
 ALLOWED = Fewl(weights="uniform", allow_missing_references=True)
 STRICT = Fewl(weights="uniform")
@@ -72,7 +73,7 @@ def asked(run: Run, role: str) -> dict[str, Any]:
 def test_a_reference_that_never_answers_fails_every_sample_under_its_name(kind: Any) -> None:
     run = referred(failing(kind))
     assert [a.score for a in run.assessments] == [None] * 6
-    assert {a.error for a in run.assessments} == {"no references: b: b is out of order"}
+    assert {a.error for a in run.assessments} == {"reference b did not answer: b is out of order"}
     assert run.summary["fewl"]["mean"] is None
     assert run.summaries["fewl"].failed == 6
     row = asked(run, "references")["b"]
@@ -86,7 +87,8 @@ def test_a_reference_that_answers_every_second_call_fails_every_second_sample() 
     assert [a.error is not None for a in run.assessments] == [True, False] * 3
     # Neighbours are at least 37 degrees away: that of 10 is 50, those of 50 are 0 and 10.
     assert run.summaries["fewl"].details["remarks"] == [
-        "1 of 3 penalties are means over fewer questions (missing answers of references: 1)"
+        "1 of 3 penalties are means over fewer questions (missing answers of references: 1); "
+        "trustassay rescore RUN computes them again"
     ]
 
 
@@ -121,6 +123,31 @@ def test_a_blank_answer_of_the_input_is_absent_and_counted_and_no_failed_call() 
     assert "references" not in run.summary_file["asked"]
 
 
+def test_references_that_decline_stand_beside_the_mean_and_one_that_always_does_is_missing() -> (
+    None
+):
+    def declined(*degrees: int) -> Run:
+        rows = [
+            dict(row, references={"a": "h", "b": "I don't know." if 10 * i in degrees else "k"})
+            for i, row in enumerate(QUESTIONS)
+        ]
+        metric = Fewl(weights="uniform", form="agreement")
+        return score(rows, metrics=metric, similarity="novel", embedder=Angles(), cache=None)
+
+    always = declined(*range(0, 60, 10)).summaries["fewl"]
+    assert always.details == {
+        "remarks": [
+            "reference b is absent from 6 of 6 scores (declined: 6): the others have its weight"
+        ],
+        "absent": {"b": {"declined": 6}},
+        "incomplete": 6,
+    }
+    twice = declined(0, 20)
+    assert twice.summaries["fewl"].details["absent"] == {"b": {"declined": 2}}
+    assert twice.summaries["fewl"].details["incomplete"] == 0
+    assert [a.error for a in twice.assessments] == [None] * 6
+
+
 def test_the_model_under_assessment_may_fail_as_its_own_reference() -> None:
     references = {"a": Speaker("m1", answer), "b": Speaker("m2", failing("closed"))}
     rows = [dict(row, model="b") for row in QUESTIONS]
@@ -146,7 +173,9 @@ def test_a_run_scored_again_without_models_knows_who_did_not_answer(tmp_path: Pa
     strict = rescore(first.path, metrics=STRICT, out=tmp_path / "strict", **how)
     assert strict.summaries["fewl"].failed == 6
     # Its object cannot be had back by its name, so that it fails for another reason.
-    assert str(strict.assessments[0].error).startswith("no references: b: the run's model m2")
+    assert str(strict.assessments[0].error).startswith(
+        "reference b did not answer: the run's model m2"
+    )
     again = rescore(first.path, metrics=ALLOWED, out=tmp_path / "again", **how)
     assert again.summaries["fewl"].details["absent"] == {"b": {"closed": 6}}
     assert asked(again, "references")["b"]["missing"] == {"closed": 6}
@@ -167,7 +196,7 @@ def test_a_gate_fails_where_references_are_absent(tmp_path: Path) -> None:
     bound = parse_bound("fewl.mean=-0.9", at_least=True)
     (check,) = gate(part.path, [bound]).checks
     assert check.result == "fail"
-    assert check.why.startswith("33.3 % of the questions were scored without some reference")
+    assert check.why.startswith("33.3 % of the questions were scored without someone who was")
     assert gate(whole.path, [bound]).checks[0].result != "fail"
     checks = {c.name: c for c in gate(part.path, earlier=EarlierRun(whole.path)).checks}
     assert checks["fewl.incomplete"].result == "fail"
@@ -201,6 +230,36 @@ def test_a_vote_that_cannot_be_read_counts_for_its_judge() -> None:
     row = asked(run, "judge")["vague"]
     assert (row["asked"], row["answered"], row["missing"]) == (4, 0, {"unparsed": 4})
     assert asked(run, "judge")["good"]["missing"] == {}
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "phrase"),
+    [("", "empty", "empty reply: 20"), ("Well.", "unparsed", "unreadable reply: 20")],
+)
+def test_a_silent_judge_of_a_panel_stands_beside_the_mean_and_fails_the_gate(
+    tmp_path: Path, reply: str, kind: str, phrase: str
+) -> None:
+    judges: dict[str, Any] = {"x": Scripted(steady, "g"), "y": Scripted(lambda *_: reply, "v")}
+    out = tmp_path / "run"
+    run = score(answers([5, 4] * 10), metrics=Judge(), judge=judges, cache=None, out=out)
+    details = run.summaries["judge"].details
+    sentence = f"judge y is absent from 20 of 20 scores ({phrase}): the others have its weight"
+    assert details["remarks"] == [sentence]
+    assert (details["absent"], details["incomplete"]) == ({"y": {kind: 20}}, 20)
+    result = gate(out, [parse_bound("judge.mean=1", at_least=True)])
+    assert [check.result for check in result.checks] == ["fail"]
+    assert f"judge: {sentence}" in result.notes
+    assert sentence in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_judge_with_one_readable_vote_is_not_absent() -> None:
+    def first_alone(prompt: str, request: ChatRequest) -> str:
+        return "Well." if request.repeat else steady(prompt, request)
+
+    judges: dict[str, Any] = {"x": Scripted(steady, "g"), "y": Scripted(first_alone, "v")}
+    run = score(answers([5, 4]), metrics=Judge(repeats=2), judge=judges, cache=None)
+    assert "absent" not in run.summaries["judge"].details
+    assert run.summary["judge"]["unreadable"] == 2
 
 
 def test_one_of_the_two_orders_of_a_pair_counts_for_the_judge() -> None:
@@ -339,13 +398,43 @@ def test_the_closing_lines_name_the_three_that_missed_most(capsys: Any) -> None:
     models: dict[str, Any] = {"similarity": "novel", "embedder": Angles(), "references": references}
     run = score(QUESTIONS, metrics=ALLOWED, cache=None, **models)
     print_run(run, as_json=False)
-    lines = [line for line in capsys.readouterr().err.splitlines() if "did not answer" in line]
+    lines = [line for line in capsys.readouterr().err.splitlines() if ") did not answer" in line]
     assert [line.split(" did")[0] for line in lines] == [
-        f"references {name} (m-{name})" for name in "zyx"
+        f"reference {name} (m-{name})" for name in "zyx"
     ]
     kinds = "refused by endpoint or filter: 4"
     assert lines[0].endswith(f"4 of 6 requests ({kinds}), in 4 samples")
     assert lines[2].endswith("; 1 other did not answer 1 more")
+
+
+def test_requests_of_failed_samples_are_lower_bounds_and_no_total_is_claimed(
+    tmp_path: Path,
+) -> None:
+    def down(prompt: str, request: ChatRequest) -> str:
+        raise CallError("down", "refused")
+
+    judges: dict[str, Any] = {"good": Scripted(steady, "g"), "bad": Scripted(down, "b")}
+    run = score(
+        answers([5, 3]), metrics=Judge(repeats=5), judge=judges, cache=None, out=tmp_path / "run"
+    )
+    row = asked(run, "judge")["bad"]
+    assert (row["unanswered"], row["samples"], row["at_least"]) == (2, 2, True)
+    sentence = "judge bad (b) did not answer in 2 samples (refused by endpoint or filter)"
+    assert write_remarks(run.summary_file, 2)[0] == sentence
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "≥ 2" in page
+    assert "at least 2 requests without an answer" in page
+    # One that fails without a failed sample is counted whole.
+    allowed = referred(broken_at(0), ALLOWED)
+    assert "at_least" not in asked(allowed, "references")["b"]
+
+
+def test_the_empty_reply_of_a_reference_is_no_empty_answer() -> None:
+    run = referred(failing("empty"))
+    assert run.summary_file["faults"] == {"fewl": {"empty": 6}}
+    remarks = write_remarks(run.summary_file, 6)
+    assert "fewl: 6 of 6 samples failed: an empty reply, or an empty answer" in remarks
+    assert remarks[0].startswith("reference b (m2) did not answer 6 of 6 requests (empty reply: 6)")
 
 
 def test_a_run_in_which_all_answered_says_nothing(capsys: Any) -> None:

@@ -126,23 +126,28 @@ def parse_reply(body_json: Any) -> Reply:
     message, usage, finish = first["message"], body_json.get("usage"), first.get("finish_reason")
     reasoning = message.get("reasoning_content") or message.get("reasoning")  # of open models
     return Reply(
-        _read_text(message),
+        _read_text(first),
         finish if isinstance(finish, str) else None,
         sum_tokens(usage, "prompt_tokens"),
         sum_tokens(usage, "completion_tokens"),
-        tuple(_read_text(choice["message"]) for choice in other_choices),
+        tuple(map(_read_text, other_choices)),
         read_token_list(first.get("logprobs")),
         reasoning=reasoning if isinstance(reasoning, str) and reasoning else None,
     )
 
 
-def _read_text(message: Mapping[str, Any]) -> str:
-    """Return the text of a message: its content, the texts of its parts, or a refusal."""
+def _read_text(choice: Mapping[str, Any]) -> str:
+    """Return the text of a choice: its content, the texts of its parts, or the model's refusal.
+
+    Empty without content if a filter blocked it: the refusal is then a text of the filter.
+    """
+    message = choice["message"]
     content = message.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content)
     if content is None:
-        return str(message.get("refusal") or "")
+        is_blocked = choice.get("finish_reason") == "content_filter"
+        return "" if is_blocked else str(message.get("refusal") or "")
     if not isinstance(content, str):
         raise TypeError
     return content

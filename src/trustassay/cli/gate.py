@@ -153,8 +153,9 @@ def gate(  # noqa: PLR0913 - one argument an option
     Bounds are for shares of all questions first: passed, failed and not_answered (scored and
     not_scored of a metric without a line), of each metric, or METRIC.failed of one. A bound on a
     mean or another figure over scored answers fails where more than 5 % of the questions have no
-    score, unless --max not_answered is given. With --labels METRIC.right is the share of right
-    answers, which is not what the metric calls good.
+    score, and is undecided where a model's answers were left out (no --model), unless --max
+    not_answered (not_scored) is given. With --labels METRIC.right is the share of right answers,
+    which is not what the metric calls good.
 
     Against an earlier run questions are paired, whether answered or not. The gate fails if more of
     them failed, or more were not answered, beyond chance (McNemar's test; Tango's with --margin),

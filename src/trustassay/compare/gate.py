@@ -41,6 +41,7 @@ from trustassay.compare.gate_rules import (
     p_of_side,
 )
 from trustassay.compare.pairing import describe_differences, read_keys
+from trustassay.compare.question_weighing import QuestionWeighing
 from trustassay.compare.run_scores import (
     PairedRuns,
     RunScores,
@@ -55,23 +56,21 @@ from trustassay.compare.run_scores import (
 )
 from trustassay.core.assessment import INCOMPLETE
 from trustassay.core.json_form import flatten
-from trustassay.core.metric import Mean, MetricInfo, Quantile, Share
+from trustassay.core.metric import Mean, MetricInfo, Share
 from trustassay.core.outcome import (
     FAILED,
     NOT_ANSWERED,
     NOT_SCORED,
     PASSED,
     Outcomes,
-    compute_question_weights,
 )
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.runs.counts import read_outcomes
 from trustassay.runs.folder import ABOUT, RunFolder, load_metrics
-from trustassay.runs.remarks import DRAWN
+from trustassay.runs.remarks import DRAWN, LEFT_OUT, write_left_out, write_metric_remarks
 from trustassay.runs.units import ANSWER, UNIT
 from trustassay.statistics.comparison import MIN_CHANGED_QUESTIONS, share_rise_p
-from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
-from trustassay.statistics.resampling import draw_counts, generator, student_percentile_interval
+from trustassay.statistics.intervals import Interval
 from trustassay.statistics.sequential import mean_interval_at_any_n
 from trustassay.text.words import amount
 
@@ -148,7 +147,7 @@ def gate(
         for shares in outcomes.values()
         if shares.reasons
     ]
-    notes += describe_copies([path])
+    notes += [*write_left_out(summary), *write_metric_remarks(summary), *describe_copies([path])]
     notes += [line for shares in corrected.values() for line in shares.in_words()]
     notes += figures.notes
     return Gate(
@@ -202,6 +201,9 @@ class KnownFigure:
     """Per cent of the answers that do not count in the figure."""
     incomplete: float = 0.0
     """Per cent of the answers that count in it without someone who was asked and did not answer."""
+    left_out: int = 0
+    """Answers that do not count in it since their model was not given, which are all of that
+    model."""
     of: str = "question"
     """The thing that ``n`` counts."""
 
@@ -226,7 +228,8 @@ class _GateFigures:
             if metric in installed:
                 figures = MetricInfo.of(installed[metric]).figures
                 about = {key: figure.to_dict() for key, figure in figures.items()}
-            self._add_metric(metric, metric_summary, about)
+            left_out = sum(summary.get(LEFT_OUT, {}).get(metric, {}).values())
+            self._add_metric(metric, metric_summary, about, left_out)
         # Other numbers of the summary, such as usage, can be bounded too, but never hide a figure.
         numbers = flatten({k: v for k, v in summary.items() if k not in ("metrics", "outcomes")})
         for name, value in numbers:
@@ -235,7 +238,11 @@ class _GateFigures:
                 self.known.setdefault(name, KnownFigure(value))
 
     def _add_metric(
-        self, metric: str, summary: Mapping[str, Any], about: Mapping[str, Mapping[str, Any]]
+        self,
+        metric: str,
+        summary: Mapping[str, Any],
+        about: Mapping[str, Mapping[str, Any]],
+        left_out: int,
     ) -> None:
         outcomes, n = self.outcomes[metric], summary["n"]
         self.known[f"{metric}.n"] = KnownFigure(n)
@@ -254,6 +261,7 @@ class _GateFigures:
                 # A figure without declared support counts every answer.
                 unscored=0.0 if behind is None or not n else 100 * (1 - behind / n),
                 incomplete=_share_incomplete(summary),
+                left_out=0 if behind is None or behind == n else left_out,
             )
         # The shares of all questions come last: they have these names whatever a figure is called.
         for kind, share in outcomes.shares.items():
@@ -292,56 +300,34 @@ class _GateFigures:
             return
         keys = read_keys(RunFolder(self.path), self.run)
         questions = np.unique(keys.question_units, return_inverse=True)[1].astype(np.int64)
-        # 1. Weights with which the answers to each question add up to the same.
-        weights = compute_question_weights(questions, len(questions))
         units = np.unique(keys.units, return_inverse=True)[1].astype(np.int64)
-        # 2. Each metric with several answers to a question, whose figures are recomputed.
         for name in metrics_with_repeats:
-            scores = read_scores(self.path, self.run, name, keys)
             outcomes = self.outcomes[name]
             self.notes.append(
                 f"{name}: {outcomes.answers:,} answers to {outcomes.questions:,} questions; each "
                 "question counts once"
             )
-            resampled = sorted(scores.weighted.keys())
-            bounded = [key for key in resampled if f"{name}.{key}" in wanted]
+            bounded = [
+                known.removeprefix(f"{name}.")
+                for known in self.known
+                if known in wanted and known.startswith(f"{name}.")
+            ]
             if not bounded:
                 continue
-            # 3. The weighted values, and resamples of whole units with the same weights.
-            weighted_values = scores.weighted.figures(weights[None])
-            rng = generator(seed, "gate", name, "questions")
-            count = int(units.max()) + 1
-            draws = [
-                scores.weighted.figures(times[:, units] * weights)
-                for times in draw_counts(count, rng)
-            ]
+            weighed = QuestionWeighing(
+                read_scores(self.path, self.run, name, keys), questions, units, seed
+            )
             for key in bounded:
-                figure, statistic = f"{name}.{key}", scores.figures[key].statistic
-                figure_before = self.known.get(figure)
-                # A quantile of answers with unequal weights is not defined here.
-                if (
-                    figure_before is None
-                    or figure_before.value is None
-                    or isinstance(statistic, Quantile)
-                ):
+                figure, estimate = f"{name}.{key}", weighed.estimate(key)
+                figure_before = self.known[figure]
+                if figure_before.value is None or estimate is None:
                     continue
-                value = float(weighted_values[key][0])
-                draws_of_figure = np.concatenate([values[key] for values in draws])
-                # A resample may hold no answer that counts in the figure.
-                draws_of_figure = draws_of_figure[~np.isnan(draws_of_figure)]
-                # 4. The interval is taken from the resamples, if there are enough units.
-                reason = reason_too_few("questions", count, MIN_UNITS)
-                ends = (
-                    None
-                    if reason or not len(draws_of_figure)
-                    else student_percentile_interval(draws_of_figure, count)
-                )
                 self.known[figure] = replace(
                     figure_before,
-                    value=None if np.isnan(value) else value,
-                    interval=ends,
-                    without=reason or figure_before.without,
-                    n=count,
+                    value=estimate.value,
+                    interval=estimate.interval,
+                    without=estimate.without,
+                    n=estimate.n,
                 )
 
     def hold_at_any_size(self) -> None:
@@ -387,7 +373,19 @@ class _GateFigures:
                 f"{bound.option}: {message} (expected {', '.join(sorted(shares))} or a "
                 f"METRIC.FIGURE of {self.path}/summary.json)"
             )
-        return [self._check(bound, name, bounds) for name in names]
+        return [self._withhold_pass(self._check(bound, name, bounds), bounds) for name in names]
+
+    def _withhold_pass(self, check: GateCheck, bounds: Sequence[Bound]) -> GateCheck:
+        """Return a check that is undecided where all answers of a model are left out unbounded."""
+        count = self.known[check.name].left_out
+        if check.result != "pass" or not count or _has_bound_on_unscored(check.name, bounds):
+            return check
+        name = self._name_unscored(check.name.rpartition(".")[0])
+        message = (
+            f"not in it, since their model was not given: {amount(count, 'answer')} (note); "
+            f"give it with --model, or bound such answers with --max {name}=…"
+        )
+        return replace(check, result="undecided", why=message, fail_p=None)
 
     def _is_outcome(self, name: str) -> bool:
         """Whether a figure is the share of an outcome among all questions."""
@@ -407,15 +405,20 @@ class _GateFigures:
         if figure.unscored > MAX_UNSCORED and not _has_bound_on_unscored(name, bounds):
             return (
                 f"{figure.unscored:.1f} % of the questions have no score and are not in it; bound "
-                "those too, with --max not_answered=…"
+                f"those too, with --max {self._name_unscored(metric)}=…"
             )
         if figure.incomplete > MAX_UNSCORED:
             return (
-                f"{figure.incomplete:.1f} % of the questions were scored without some reference "
-                "that did not answer; run the command of this run again, or score without "
-                "allow_missing_references"
+                f"{figure.incomplete:.1f} % of the questions were scored without someone who was "
+                "asked and did not answer; run the command of this run again, or score without "
+                "whoever is absent (note)"
             )
         return ""
+
+    def _name_unscored(self, metric: str) -> str:
+        """Return the name of the share of questions without a score, as a bound names it."""
+        with_line = NOT_ANSWERED in self.outcomes[metric].shares
+        return f"{metric}.{NOT_ANSWERED if with_line else NOT_SCORED}"
 
     def _check(self, bound: Bound, name: str, bounds: Sequence[Bound]) -> GateCheck:
         figure = self.known[name]
@@ -751,7 +754,7 @@ class ComparedRuns:
             interval=None,
             line=0.0,
             result="fail" if now > before else "pass",
-            why="scored without some reference that did not answer: a count, compared as it is",
+            why="scored without someone who did not answer: a count, compared as it is",
             unit="%",
             before_after=(before, now),
             n=self.paired.scores[name][1].outcomes.answers,

@@ -107,6 +107,9 @@ class AskedModel:
     """The other requests by kind of failure."""
     samples: int
     """Samples for which at least one request brought no usable reply."""
+    at_least: bool = False
+    """Whether the counts of requests are lower bounds: of a sample that failed, each kind of
+    failure counts once (:func:`count_failures_once`)."""
 
     @property
     def unanswered(self) -> int:
@@ -120,12 +123,14 @@ class AskedModel:
 
     @property
     def kinds(self) -> str:
-        """The missing replies by kind, in a phrase."""
+        """The missing replies by kind, in a phrase; without their numbers if these are unknown."""
+        if self.at_least:
+            return ", ".join(FAILURE_KINDS.get(kind, kind) for kind in sorted(self.missing))
         return describe_kinds(self.missing)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, without role and name."""
-        return {
+        """Return the JSON form, without role and name; ``at_least`` only if it is so."""
+        result = {
             "backend": self.backend,
             "asked": self.asked,
             "answered": self.answered,
@@ -133,11 +138,13 @@ class AskedModel:
             "samples": self.samples,
             "missing": dict(sorted(self.missing.items())),
         }
+        return {**result, "at_least": True} if self.at_least else result
 
     @classmethod
     def from_dict(cls, role: str, name: str, raw: Mapping[str, Any]) -> Self:
         """Return the row from the output of :meth:`to_dict`."""
-        return cls(role, name, raw["backend"], raw["answered"], raw["missing"], raw["samples"])
+        counts = raw["answered"], raw["missing"], raw["samples"]
+        return cls(role, name, raw["backend"], *counts, raw.get("at_least", False))
 
 
 class AskedTotals:
@@ -146,16 +153,24 @@ class AskedTotals:
     def __init__(self) -> None:
         self._outcomes: dict[tuple[str, str], Counter[str]] = {}
         self._samples: Counter[tuple[str, str]] = Counter()
+        self._at_least: set[tuple[str, str]] = set()
 
-    def add(self, outcomes: Iterable[Asked], *, samples: int = 1) -> None:
+    def add(
+        self, outcomes: Iterable[Asked], failed: Iterable[Asked] = (), *, samples: int = 1
+    ) -> None:
         """Add the outcomes that belong to one sample, by all its metrics and stages.
 
         Args:
+            failed: those of failures, from :func:`count_failures_once`.
             samples: how many samples a missing reply touched, where that is known to be another
                 number than 1, such as 0 for requests before the first sample.
         """
         touched = set()
-        for asked in outcomes:
+        failures = list(failed)
+        self._at_least.update(
+            (role, name) for asked in failures for role, name, _ in _iterate(asked)
+        )
+        for asked in (*outcomes, *failures):
             for role, name, kinds in _iterate(asked):
                 self._outcomes.setdefault((role, name), Counter()).update(kinds)
                 if kinds.keys() - {ANSWERED}:
@@ -174,7 +189,9 @@ class AskedTotals:
             backend = of_role.get(name, name) if isinstance(of_role, Mapping) else of_role or name
             missing = {kind: n for kind, n in counts.items() if kind != ANSWERED}
             answered, samples = counts[ANSWERED], self._samples[role, name]
-            result.append(AskedModel(role, name, str(backend), answered, missing, samples))
+            at_least = (role, name) in self._at_least
+            row = AskedModel(role, name, str(backend), answered, missing, samples, at_least)
+            result.append(row)
         return sorted(result, key=lambda row: (-row.unanswered, row.role, row.name))
 
 

@@ -362,6 +362,7 @@ def compute_interval(
     units: Places,
     score_range: tuple[float, float],
     what: str = "samples",
+    weights: Floats | None = None,
 ) -> Interval | str | None:
     """Return the interval of a figure, why it has none, or ``None`` if it needs none.
 
@@ -369,10 +370,11 @@ def compute_interval(
         numbers: the contribution of each answer, shape (n,).
         units: the unit of each answer, -1 for one that is its own, shape (n,).
         score_range: the bounds of the score. what: the noun for what is counted, for messages.
+        weights: how much each answer counts in a mean or a share, shape (n,); by default once.
     """
     if isinstance(statistic, Total):
         return None
-    mean = intervals.unit_mean(numbers, units)
+    mean = intervals.unit_mean(numbers, units, weights)
     # Shares need fewer answers than means, whose spread has to be estimated as well; an extreme
     # quantile needs more, or its interval would end beyond the largest value.
     fewest = intervals.MIN_UNITS if isinstance(statistic, Share) else intervals.MIN_UNITS_FOR_MEANS

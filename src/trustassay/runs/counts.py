@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from trustassay.calls.backends import MODEL_ROLE
 from trustassay.core import outcome as outcomes
-from trustassay.core.asked import ASKED_FIELD, Asked, AskedTotals, read_asked
+from trustassay.core.asked import ASKED_FIELD, AskedTotals, read_asked
 from trustassay.core.labels import read_single_label
 from trustassay.core.metric import Assessment, Metric, MetricInfo
 from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
@@ -320,26 +320,34 @@ def count_run(
                         rating_of(sample),
                     )
             of_sample = read_asked(sample.get(ASKED_FIELD))
-            result.asked.add([of_sample, *(assessment.asked for assessment in row.assessments)])
+            result.asked.add(
+                [of_sample, *(one.asked for one in row.assessments if one.error is None)],
+                [one.asked for one in row.assessments if one.error is not None],
+            )
             result.choice.add(row.findings, row.place)
             step()
-    result.asked.add(_read_other_outcomes(folder))
+    _add_other_outcomes(folder, result.asked)
     result.outcomes, result.kind = run_outcomes.by_metric(), kinds.kind
     result.columns = run_outcomes.by_column(columns.columns())
     result.repeated, result.copied = run_outcomes.repeated, run_outcomes.copied
     return result
 
 
-def _read_other_outcomes(folder: RunFolder) -> Iterator[Asked]:
-    """Yield the outcomes of requests that no sample and no assessment holds.
+def _add_other_outcomes(folder: RunFolder, totals: AskedTotals) -> None:
+    """Add the outcomes of requests that no sample and no assessment holds.
 
     They are those of preparations, and of second readings that failed: the answer keeps its first
     assessment.
     """
-    for prepared in (folder.read_json("prepared") or {}).values():
-        yield read_asked(prepared.get("asked"))
-    for asked in (folder.read_json(SECOND_FILE) or {}).get("asked", ()):
-        yield read_asked(asked)
+    preparations = (folder.read_json("prepared") or {}).values()
+    # A preparation that failed has no calls on record.
+    totals.add(
+        [read_asked(one.get("asked")) for one in preparations if one.get("calls")],
+        [read_asked(one.get("asked")) for one in preparations if not one.get("calls")],
+    )
+    second_readings = (folder.read_json(SECOND_FILE) or {}).get("asked", ())
+    for asked in second_readings:
+        totals.add((), [read_asked(asked)])
 
 
 class ModelNamer:

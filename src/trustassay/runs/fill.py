@@ -74,9 +74,10 @@ class FillFailure(NamedTuple):
     """The kind of the failed call (``timeout``, ``limited``, ...); ``None`` if no call failed."""
 
     @classmethod
-    def of(cls, error: BackendError, name: str = "") -> "FillFailure":
-        """Return the failure for an error; ``name`` is one of several models."""
-        return cls(f"{name}: {error}" if name else str(error), getattr(error, "kind", None))
+    def of(cls, error: BackendError, reference: str = "") -> "FillFailure":
+        """Return the failure for an error, of a reference if it has that name."""
+        message = f"reference {reference} did not answer: {error}" if reference else str(error)
+        return cls(message, getattr(error, "kind", None))
 
 
 class StageResult(NamedTuple):
@@ -223,7 +224,7 @@ class _ReferenceStage(Stage):
                 references[name] = texts
             else:
                 models.note_unreadable("references", name)
-                message = f"{name}: its reply holds no numbered answer"
+                message = f"reference {name}: its reply holds no numbered answer"
                 failures.append(FillFailure(message, UNREADABLE))
         # Ordered by model, not by which answered first: the stored sample must not depend on
         # timing.
@@ -397,7 +398,9 @@ class FillOutcome:
         """Add the counts and failures of a sample."""
         self.calls.update(sample.calls)
         for name, failure in sample.failures.items():
-            message = f"no {name}: {failure.error}"
+            # Failures of references name themselves, as there may be several.
+            is_named = name == _ReferenceStage.field
+            message = failure.error if is_named else f"no {name}: {failure.error}"
             self.failed[sample.sample.id, name] = FillFailure(message, failure.fault)
 
 

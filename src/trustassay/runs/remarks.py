@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from trustassay.calls.backends import MODEL_ROLE
 from trustassay.core.asked import AskedModel, load_rows
 from trustassay.core.assessment import REMARKS
 from trustassay.core.outcome import BLANK
@@ -61,7 +62,9 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     Args:
         samples: the number of samples of the run.
     """
-    result = describe_unanswered(read_asked_rows(summary))
+    rows = read_asked_rows(summary)
+    result = describe_unanswered(rows)
+    has_empty_reply = any("empty" in row.missing and row.role != MODEL_ROLE for row in rows)
     outcomes = summary.get("outcomes", {}).values()
     counts_blank = any(BLANK in outcome["reasons"] for outcome in outcomes)
     for name, count in summary.get("answers", {}).items():
@@ -78,11 +81,13 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             if kind == MODEL_NOT_GIVEN and metric in summary.get(LEFT_OUT, {}):
                 continue
             consequence = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
-            # An empty answer is no failure of a call.
+            # An empty answer is no failure of a call, unlike the empty reply of a reference.
             if kind == "empty":
                 consequence = f"answers {_was_or_were(count)} empty"
+            if kind == "empty" and has_empty_reply:
+                consequence = "samples failed: an empty reply, or an empty answer"
             result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
-    result += describe_asked_models(summary.get(LEFT_OUT, {}), summary.get(ASKED_INSTEAD, {}))
+    result += write_left_out(summary)
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]
         # Both bounds of the mean, as if all open answers had the lowest or the highest score.
@@ -93,9 +98,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"read: the mean over all is between {values['mean_low']:.3f} and "
                 f"{values['mean_high']:.3f}"
             )
-        # What the metric itself has to say.
-        sentences = metric_summary.get("details", {}).get(REMARKS, ())
-        result += [f"{metric}: {sentence}" for sentence in sentences]
+    result += write_metric_remarks(summary)
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(usage.get("cut", 0) for usage in models.values()):
             calls = sum(usage["calls"] for usage in models.values())
@@ -129,6 +132,21 @@ def describe_asked_models(
         sentences = describe_asked_instead(counts_by_asked, verb)
         result += [f"{metric}: {sentence}" for sentence in sentences]
     return result
+
+
+def write_left_out(summary: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each metric and model whose answers are left out, or were asked of
+    another model."""
+    return describe_asked_models(summary.get(LEFT_OUT, {}), summary.get(ASKED_INSTEAD, {}))
+
+
+def write_metric_remarks(summary: Mapping[str, Any]) -> list[str]:
+    """Return the sentences with which metrics qualify their own figures."""
+    return [
+        f"{metric}: {sentence}"
+        for metric, metric_summary in summary.get("metrics", {}).items()
+        for sentence in metric_summary.get("details", {}).get(REMARKS, ())
+    ]
 
 
 def describe_left_out(counts_by_model: Mapping[str, int]) -> list[str]:

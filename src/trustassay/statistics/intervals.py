@@ -187,16 +187,26 @@ class UnitMean(NamedTuple):
     squares (Kish 1965), which is their number if all have one size."""
 
 
-def unit_mean(values: Floats, units: Places | None = None) -> UnitMean:
+def unit_mean(
+    values: Floats, units: Places | None = None, weights: Floats | None = None
+) -> UnitMean:
     """Return the mean of n numbers, 1 or more, and its variance over their units.
 
     Args:
         values: shape (n,). units: as for :meth:`RowSums.add`, shape (n,).
+        weights: above 0, shape (n,); by default each number counts once in the mean.
 
-    Each number counts once in the mean, so a unit of several numbers counts several times. The
-    variance is the sum over units of (sum of the unit's deviations from the mean)^2 over n^2
-    (Cochran 1977, sec. 9A.3); without shared units it is the mean square deviation over n.
+    The variance is the sum over units of (weighted sum of the unit's deviations from the mean)^2
+    over the squared sum of weights (Cochran 1977, sec. 9A.3); without shared units and weights it
+    is the mean square deviation over n.
     """
+    if weights is not None:
+        # Measured from the first value, so that equal values have no variance by rounding.
+        total, first = float(weights.sum()), float(values[0])
+        mean = first + float(weights @ (values - first)) / total
+        place = unit_places(units, len(values))
+        sums, sizes = np.bincount(place, weights * (values - mean)), np.bincount(place, weights)
+        return UnitMean(mean, float((sums**2).sum()) / total**2, total**2 / float(sizes @ sizes))
     mean, n = float(values.mean()), len(values)
     apart = values - mean
     if units is None or not (units >= 0).any():

@@ -320,8 +320,8 @@ def test_a_reference_that_says_nothing_gives_its_weight_away(text: str, why: str
     found = first(Fewl(penalty="none", declined="drop"), file)
     assert found.score == pytest.approx(tv(0.8), abs=1e-12)
     absent = [row for row in found.evidence if "absent" in row]
-    kind = {"kind": "empty answer"} if "empty" in why else {}
-    assert absent == [{"absent": "two", "why": why, **kind}]
+    kind = "empty answer" if "empty" in why else "declined"
+    assert absent == [{"absent": "two", "why": why, "kind": kind}]
     assert found.reason == f"1 reference; two {why}: its weight went to the others"
 
 
@@ -523,7 +523,7 @@ def test_without_any_reference_the_sample_fails_and_others_do_not() -> None:
     who = asked_who() | {"references": {"one": Speaker("m1", never)}}
     run = score(QUESTIONS, metrics=Fewl(), **who)
     assert [a.score is None for a in run.assessments] == [i == 2 for i in range(6)]
-    assert run.assessments[2].error == "no references: one: out of order"
+    assert run.assessments[2].error == "reference one did not answer: out of order"
     assert run.assessments[2].fault == "refused"
 
 
@@ -590,10 +590,12 @@ def test_expertise_that_cannot_be_read_is_no_number(unread: str) -> None:
     who["references"] = {"one": Vague("m1", answers("h")), "two": Vague("m2", answers("k"))}
     metric = Fewl(expertise="ask", penalty="none")
     del who["embedder"]
-    found = score(QUESTIONS, metrics=metric, **who).assessments[0]
+    run = score(QUESTIONS, metrics=metric, **who)
+    found = run.assessments[0]
     rows = [row for row in found.evidence if "reference" in row]
     assert [(row["reference"], row["weight"]) for row in rows] == [("two", 1.0)]
     assert "one said neither yes nor no" in found.reason
+    assert run.summaries["fewl"].details["absent"] == {"one": {"unparsed": 6}}
     del who["references"]["two"]
     alone = score(QUESTIONS, metrics=metric, **who).assessments[0]
     assert (alone.score, alone.error) == (None, None)

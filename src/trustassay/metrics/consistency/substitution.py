@@ -181,7 +181,7 @@ class SubstituteSearch:
         for types in build_type_sets(of_base):
             candidates = await self.ask_source(DBPEDIA, replace(slot, types=types))
             result += [one for one in candidates if distractors.add(DBPEDIA, *one)]
-            if len(result) >= CANDIDATES_PER_WANTED * self.limit:
+            if len(result) >= self.limit:
                 break
         return result
 

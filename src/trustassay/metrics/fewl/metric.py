@@ -6,7 +6,6 @@ import asyncio
 import json
 import math
 from array import array
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,8 +14,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.core.asked import FAILURE_KINDS, describe_kinds
-from trustassay.core.assessment import INCOMPLETE, REMARKS, compute_summary
+from trustassay.core.absences import ABSENT, Absence, Absences
+from trustassay.core.asked import FAILURE_KINDS, UNREADABLE
+from trustassay.core.assessment import REMARKS, compute_summary
 from trustassay.core.capabilities import Models
 from trustassay.core.evidence import EvidenceRow, EvidenceRows, View
 from trustassay.core.labels import read_single_label
@@ -35,6 +35,7 @@ from trustassay.errors import AssessmentError
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.references import (
+    DECLINED,
     AbsentReference,
     Neighbour,
     Neighbours,
@@ -87,47 +88,36 @@ def _collect_labelled(
         yield assessment
 
 
-class _Absences:
-    """Counts the references that scored samples lack, by reference and kind."""
+def _read_absences(assessment: Assessment) -> Iterator[Absence]:
+    """Yield the references that a score lacks; the model under assessment is none of them."""
+    for row in EvidenceRows(assessment.evidence, AbsentReference).select(AbsentReference):
+        if row.kind:
+            yield Absence(row.absent, row.kind)
+
+
+class _FewerQuestions:
+    """Counts the penalties that failed calls left with fewer neighbouring questions."""
 
     def __init__(self) -> None:
-        self._samples, self._scored = 0, 0
-        self._kinds: dict[str, Counter[str]] = {}
-        self._penalties: list[int] = []
+        self._missing: list[int] = []
 
     def collect(self, assessments: Iterable[Assessment]) -> Iterator[Assessment]:
         """Pass assessments on, and count what the scored ones lack."""
         for assessment in assessments:
-            if assessment.score is not None:
-                self._scored += 1
-                # Evidence is read from the disk, so only where something is absent.
-                if assessment.parts.get("absent"):
-                    self._samples += 1
-                    for row in EvidenceRows(assessment.evidence, AbsentReference).select(
-                        AbsentReference
-                    ):
-                        if row.kind:
-                            self._kinds.setdefault(row.absent, Counter())[row.kind] += 1
-                if missing := assessment.parts.get("unanswered_neighbours"):
-                    self._penalties.append(int(missing))
+            missing = assessment.parts.get("unanswered_neighbours")
+            if assessment.score is not None and missing:
+                self._missing.append(int(missing))
             yield assessment
 
-    def details(self) -> dict[str, Any]:
-        """Return the counts and the sentences on them; empty if nothing was absent."""
-        if not self._samples and not self._penalties:
-            return {}
-        sentences = [
-            f"reference {name} is absent from {kinds.total():,} of {self._scored:,} scores "
-            f"({describe_kinds(kinds)}): the others have its weight"
-            for name, kinds in sorted(self._kinds.items())
+    def describe(self, scored: int) -> list[str]:
+        """Return a sentence, or none if no penalty lacks a question."""
+        if not self._missing:
+            return []
+        return [
+            f"{len(self._missing):,} of {scored:,} penalties are means over fewer questions "
+            f"(missing answers of references: {sum(self._missing):,}); trustassay rescore RUN "
+            "computes them again"
         ]
-        if self._penalties:
-            sentences.append(
-                f"{len(self._penalties):,} of {self._scored:,} penalties are means over fewer "
-                f"questions (missing answers of references: {sum(self._penalties):,})"
-            )
-        absent = {name: dict(sorted(kinds.items())) for name, kinds in sorted(self._kinds.items())}
-        return {REMARKS: sentences, "absent": absent, INCOMPLETE: self._samples}
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +204,9 @@ class Fewl(FewlOptions):
 
     A sample fails if a call to a reference failed, unless ``allow_missing_references`` is set: then
     the reference gives its weight to the others of that sample. So does one whose answer is blank
-    or missing in the input, and with ``declined=drop`` one that refused. All but the last are
-    counted beside the mean; where no reference is left there is no score. An answer without words
-    is like nothing: all its similarities are 0.
+    or missing in the input, and with ``declined=drop`` one that refused. All are counted beside
+    the mean; where no reference is left there is no score. An answer without words is like nothing:
+    all its similarities are 0.
 
     ``parts`` hold the score without the penalty, the mean penalty, the weighted similarity, how
     many references, neighbours and pairs stand behind it, the length of the answer, and its label
@@ -357,7 +347,7 @@ class Fewl(FewlOptions):
         # could be read. Its weight goes to the others.
         reason = "said neither yes nor no about the answers it was asked about"
         absent += [
-            AbsentReference(reference.label, reason)
+            AbsentReference(reference.label, reason, UNREADABLE)
             for reference, _, knows, _ in columns
             if knows is None
         ]
@@ -448,7 +438,7 @@ class Fewl(FewlOptions):
         # Left out where none is absent, so that a table of a complete run has no such column.
         names = {reference.name for reference in present}
         missing = {
-            "absent": sum(bool(reference.kind) for reference in absent),
+            ABSENT: sum(bool(reference.kind) for reference in absent),
             "unanswered_neighbours": sum(len(names & near.failed.keys()) for near in neighbours),
         }
         parts |= {name: number for name, number in missing.items() if number}
@@ -517,16 +507,19 @@ class Fewl(FewlOptions):
         right, and have intervals over units.
         """
         columns = {name: array("d") for name in ("unit", "label", *_BASELINE_PARTS.values())}
-        absences = _Absences()
+        absences = Absences("reference", _read_absences, by_rule=(DECLINED,))
+        fewer_questions = _FewerQuestions()
         # The assessments may be a stream from a file: one pass fills the summary, the columns and
         # the absences.
         result = compute_summary(
             self.statistics,
-            _collect_labelled(absences.collect(assessments), columns),
+            _collect_labelled(fewer_questions.collect(absences.collect(assessments)), columns),
             self.score_range,
         )
-        if details := absences.details():
-            result = replace(result, details={**result.details, **details})
+        details = absences.details()
+        if sentences := fewer_questions.describe(absences.scored):
+            details[REMARKS] = [*details.get(REMARKS, ()), *sentences]
+        result = replace(result, details={**result.details, **details})
         labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
         reason = "all labels say the same" if len(labels) else "no scored sample has a label"
         for key, part in _BASELINE_PARTS.items():

@@ -72,19 +72,21 @@ class AbsentReference(EvidenceRow, required=("absent", "why")):
     why: str
     """The reason, which completes "NAME ..."."""
     kind: str = ""
-    """How its call failed, :data:`EMPTY` or :data:`NOT_GIVEN`; empty if the reference answered and
-    does not count by the options of the metric."""
+    """How its call failed, :data:`EMPTY`, :data:`NOT_GIVEN` or :data:`DECLINED`; empty for the
+    model under assessment."""
 
     @property
     def has_failed(self) -> bool:
         """Whether it was asked and brought no answer."""
-        return self.kind not in ("", EMPTY, NOT_GIVEN)
+        return self.kind not in ("", EMPTY, NOT_GIVEN, DECLINED)
 
 
 EMPTY = "empty answer"
 """Kind of absence: the sample came with a blank answer."""
 NOT_GIVEN = "not in the input"
 """Kind of absence: the sample came without an answer of a reference that others have."""
+DECLINED = "declined"
+"""Kind of absence, with ``declined=drop``: the reference refused to answer."""
 
 
 def find_failed_calls(sample: Sample) -> dict[str, str]:
@@ -127,7 +129,7 @@ def split_references(
         if reference.name == sample.model:
             absent.append(AbsentReference(reference.label, "is the model under assessment"))
         elif reference.silence:
-            kind = EMPTY if is_blank(reference.text) else ""
+            kind = EMPTY if is_blank(reference.text) else DECLINED
             absent.append(AbsentReference(reference.label, reference.silence, kind))
         else:
             present.append(reference)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from trustassay.core.absences import Absences
 from trustassay.core.assessment import compute_interval, compute_summary
 from trustassay.core.capabilities import Models
 from trustassay.core.evidence import EvidenceRows, View
@@ -41,6 +42,7 @@ from trustassay.metrics.judge.votes import (
     is_settled,
     labels_of,
     parts_of,
+    read_absences,
     values_of,
     votes_of,
 )
@@ -198,7 +200,8 @@ class Judge(JudgeOptions):
     rubric the verdict is the category that most votes give.
 
     A reply that names no level, several, or one off the scale is asked for once more. The sample
-    fails where fewer than half of the votes can be read. A sample may bring ``expected``, the
+    fails where fewer than half of the votes can be read; judges without any are counted beside the
+    mean. A sample may bring ``expected``, the
     level that a judge should give.
 
     The options are those of :class:`~trustassay.metrics.judge.options.JudgeOptions`.
@@ -210,7 +213,7 @@ class Judge(JudgeOptions):
         lower="contradiction",
         neither="votes unreadable repairs cut passing_low passing_high flip_rate sd steady "
         "order_difference own expected_place votes: unreadable_none unreadable_several "
-        "unreadable_outside unreadable_empty",
+        "unreadable_outside unreadable_empty absent",
     )
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     summary_template: ClassVar[str] = "summary.html.jinja"
@@ -531,10 +534,11 @@ class Judge(JudgeOptions):
         panels: list[dict[str, tuple[float, float]]] = []
         units: dict[str, list[int]] = {"expected": [], "panels": []}
         drawn: list[list[Any]] = []
+        absences = Absences("judge", read_absences)
 
         # One pass over the assessments, which may be a stream from a file.
         def read() -> Iterator[Assessment]:
-            for assessment in assessments:
+            for assessment in absences.collect(assessments):
                 yield assessment
                 if assessment.error is not None:
                     continue
@@ -573,7 +577,8 @@ class Judge(JudgeOptions):
             result.with_settings(self.settings(), keys),
             not_applicable=absent,
             units={},
-            details={"levels": self.scale.upwards, "answers": drawn} if drawn else {},
+            details=absences.details()
+            | ({"levels": self.scale.upwards, "answers": drawn} if drawn else {}),
         )
 
 

@@ -6,7 +6,7 @@ A vote that cannot be read is asked for once more.
 import json
 import math
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -14,9 +14,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from trustassay.core.absences import ABSENT, Absence
+from trustassay.core.asked import UNREADABLE
+from trustassay.core.assessment import Assessment
 from trustassay.core.capabilities import Message, Models, Reply, TokenLogprob
 from trustassay.core.event_loop import gather_all
-from trustassay.core.evidence import EvidenceRow
+from trustassay.core.evidence import EvidenceRow, EvidenceRows
 from trustassay.core.metric import UnreadableReply, ask_twice, reply_unless_empty
 from trustassay.core.prompts import Prompt, build_fence, load_prompt
 from trustassay.core.sample import Sample
@@ -393,6 +396,16 @@ def _build_schema(scale: Rubric) -> str:
     )
 
 
+def read_absences(assessment: Assessment) -> Iterator[Absence]:
+    """Yield the judges none of whose votes on an answer can be read."""
+    rows = EvidenceRows(assessment.evidence, VoteRow).select(VoteRow)
+    heard = {row.judge for row in rows if row.level is not None}
+    # A judge is silent in one way: that of its first vote.
+    first_votes = {row.judge: row for row in reversed(rows) if row.judge not in heard}
+    for name, row in sorted(first_votes.items()):
+        yield Absence(name, "empty" if row.fault == "empty" else UNREADABLE)
+
+
 def labels_of(votes: Sequence[VoteRow]) -> list[str]:
     """Return the labels that votes give; unreadable ones give none."""
     return [vote.level for vote in votes if vote.level is not None]
@@ -421,6 +434,8 @@ def parts_of(
         "passing_low": passing.interval[0],
         "passing_high": passing.interval[1],
     }
+    if silent := len(judges) - len({vote.judge for vote in votes}):
+        parts[ABSENT] = silent
     for label in options.scale.values:
         if count := sum(vote.level == label for vote in votes):
             parts[f"votes:{label}"] = count
