@@ -18,14 +18,14 @@ def b(prompt):
 """
 COMMAND = (
     *("score", "asked.jsonl", "--metric", "fewl:weights=uniform"),
-    *("--backend", "reference=a=python:answerers:a"),
-    *("--backend", "reference=b=python:answerers:b"),
+    *("--backend", "reference=a=python:references_of_test:a"),
+    *("--backend", "reference=b=python:references_of_test:b"),
 )
 
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path) -> Path:
-    (tmp_path / "answerers.py").write_text(ANSWERERS)
+    (tmp_path / "references_of_test.py").write_text(ANSWERERS)
     rows = [{"id": str(i), "question": f"What is {i}?", "response": "Paris."} for i in range(3)]
     jsonl(tmp_path / "asked.jsonl", rows)
     return tmp_path
