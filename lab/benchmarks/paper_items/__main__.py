@@ -23,7 +23,7 @@ from lab.benchmarks.paper_items.running import OUTCOMES, ItemResult, PaperItem, 
 from lab.results import write_result
 
 COMMAND = "python -m lab.benchmarks.paper_items --slow"
-DATA = "inputs that the script writes, docs/examples and the files of trustassay demo"
+DATA = "inputs that the script writes, bundled answers and the files of trustassay demo"
 AT_ONCE = 2
 
 

@@ -175,12 +175,6 @@ class Bench:
         text = (self.folder / name).read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines() if line.strip()]
 
-    @staticmethod
-    def read_example(name: str) -> list[Json]:
-        """Return the rows of a file of docs/examples."""
-        text = (ROOT / "docs" / "examples" / name).read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines()]
-
     def summary(self, run: str, metric: str) -> Json:
         """Return the figures of a metric in the run's own file."""
         text = (self.folder / run / "summary.json").read_text(encoding="utf-8")

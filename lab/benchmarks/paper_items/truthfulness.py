@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from lab.benchmarks.paper_items.running import ROOT, Bench, PaperItem, Place, ValuePair
+from trustassay.papers.reproduce.truthfulness import BUNDLED_ANSWERS
 
 JUDGE = "--judge python:scripted_judge:rate"
-EXAMPLES = tuple(
-    f"docs/examples/{name}"
-    for name in ("eras.jsonl", "eras-ratings.csv", "fragment.jsonl", "scripted_judge.py")
-)
+EXAMPLES = "tests/metrics/judge/eras"
 RUBRICS = ("truthfulness", "informativeness")
 
 
@@ -29,7 +27,18 @@ def score_command(rubric: str, options: str = "repeats=30", run: str = "run") ->
 
 
 def copy_examples(bench: Bench) -> None:
-    bench.copy(*EXAMPLES)
+    """Copy the bundled answers with the votes of the scripted judge, its ratings and itself."""
+    names = ("fragment.jsonl", "scripted_judge.py", "votes.json")
+    bench.copy(*(f"{EXAMPLES}/{name}" for name in names))
+    bench.write("eras-ratings.csv", (ROOT / EXAMPLES / "ratings.csv").read_text(encoding="utf-8"))
+    votes = json.loads((bench.folder / "votes.json").read_text(encoding="utf-8"))
+    answers = [{**row, "votes": votes[row["id"]]} for row in read_bundled()]
+    bench.write("eras.jsonl", "".join(json.dumps(row) + "\n" for row in answers))
+
+
+def read_bundled() -> list[dict[str, Any]]:
+    text = BUNDLED_ANSWERS.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def votes_of(row: dict[str, Any], rubric: str) -> list[int]:
@@ -231,13 +240,20 @@ def check_chart(bench: Bench) -> Iterator[ValuePair]:
 
 
 def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
-    rows = bench.read_example("eras.jsonl")
-    yield ValuePair("answers", True, bool(re.search(r"\b21\b", bench.terminal)))
-    yield ValuePair("runs", True, bool(re.search(r"\b30\b", bench.terminal)))
-    for name in ("matched", "higher", "lower"):
-        yield ValuePair(name, True, bool(re.search(rf"\b{name}\b\D{{0,40}}\d", bench.terminal)))
-    numbers = [sum(bench.row(name)[:1]) for name in ("matched", "higher", "lower")]
-    yield ValuePair("matched, higher and lower are all answers", len(rows), sum(numbers))
+    answers_printed = re.search(r"(\d+) answers to 1 question", bench.terminal)
+    count = int(answers_printed[1]) if answers_printed else None
+    yield ValuePair("answers", len(read_bundled()), count)
+    rounds = re.search(r"judged (\d+) times", bench.terminal)
+    yield ValuePair("several runs", True, rounds is not None and int(rounds[1]) >= 10)
+    # A row: rubric, votes, answers, and of them matched, lower and higher.
+    counts = re.compile(
+        r", (first run|majority of \d+ runs)\s+(\d+)((?:\s+\d+ of \d+ \([^)]*\)){3})"
+    )
+    rows_printed = counts.findall(bench.terminal)
+    yield ValuePair("rows of both rubrics", 4, len(rows_printed))
+    for _, answers, shares in rows_printed:
+        numbers = [int(number) for number in re.findall(r"(\d+) of", shares)]
+        yield ValuePair("matched, lower and higher are all answers", int(answers), sum(numbers))
 
 
 SCORED = (score_command("truthfulness"),)

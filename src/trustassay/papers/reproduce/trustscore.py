@@ -67,8 +67,6 @@ SOURCE = (
 ANSWER_FILES = ("qa_human_check.json", "answers.jsonl", "answers.json", "answers.csv")
 MAX_DIGITS = 12
 """Digits of a difference that are no rounding errors."""
-SIGNIFICANT_P = 0.01
-"""The paper marks correlations whose p is not below it."""
 
 
 def reproduce(setup: ReproductionSetup) -> Reproduction:
@@ -142,8 +140,8 @@ def _build_table_1(tables: ScoreTables, seed: int) -> ReproducedTable:
     columns = ["kind", *(system.name for system in tables.systems)]
     counts = ", ".join(f"{one.name} {_count_labels(one):,}" for one in tables.systems)
     notes = [
-        "Pearson's r with the labels, 95 % interval from resampled questions. The p of r = 0 is "
-        f"below {SIGNIFICANT_P:g} where none is given. Labelled answers: {counts}.",
+        "Pearson's r with the labels, 95 % interval from resampled questions, and p of r = 0 by "
+        f"Student's t. Labelled answers: {counts}.",
     ]
     notes += [note for system in tables.systems for note in describe_gain(system, seed)]
     notes += [*_list_reasons(columns, rows), *tables.notes]
@@ -254,10 +252,7 @@ def _build_correlation_cell(
         values = {"value": None, "n": n, "reason": reason}
         return ReproducedCell("undefined", values, printed)
     p = pearson_p_value(value, n)
-    text = with_interval(value, estimate.interval)
-    # As the paper marks them: all other correlations are significant.
-    if p >= SIGNIFICANT_P:
-        text += f", p {p_text(p)}"
+    text = f"{with_interval(value, estimate.interval)}, p {p_text(p)}"
     if n != _count_labels(system):
         text += f", n {n:,}"
     return ReproducedCell(
