@@ -112,7 +112,8 @@ def test_the_command_line_names_units_and_keeps_them(tmp_path: Path) -> None:
 
     told = trustassay("score", file, "--metric", "reference:parts=em", "--out", run).stderr
     assert "units" in told and "6; at least" in told
-    assert "; all answers to a question are one unit (--unit)" in " ".join(told.split())
+    advice = "; score with --unit answer to take each answer as a unit"
+    assert advice in " ".join(told.split())
     out = trustassay("rescore", run, "--out", chats, "--unit", "chat", "--json").stdout
     assert json.loads(out)["metrics"]["reference"]["units"]["em"] == 25
     assert json.loads((chats / "run.json").read_bytes())["unit"] == "chat"
