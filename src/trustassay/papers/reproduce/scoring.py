@@ -109,15 +109,12 @@ def score_samples(
     backends: Mapping[str, Any],
     *,
     recorded: bool = False,
-) -> tuple[Metric, list[ScoredSample]]:
+) -> list[ScoredSample]:
     """Score samples in the run ``name`` of the setup's folder, or continue that run.
 
     Args:
         backends: URIs or objects by option name, as for ``score``.
         recorded: the replies are recorded ones, which must not get into the shared cache.
-
-    Returns:
-        The metric with its ``auto`` options settled, and the samples in their order.
 
     Raises:
         BadInputError: samples lack what the metric needs; nothing was started.
@@ -129,17 +126,16 @@ def score_samples(
         options = replace(options, calls=replace(options.calls, cache=None))
     unanswered = "model" in backends and any(sample.response is None for sample in samples)
 
-    async def run() -> Metric:
+    async def run() -> None:
         chosen = await choose_backends(
             [metric], backends, stores=options.stores(folder), unanswered=unanswered
         )
-        outcome = await execute(samples, [metric], chosen, folder, options)
-        return outcome.metrics[0]
+        await execute(samples, [metric], chosen, folder, options)
 
     with setup.selection.report_positions(samples):
-        settled = run_anywhere(run)
+        run_anywhere(run)
     by_id = {sample.id: sample for sample in folder.samples()}
-    return settled, [ScoredSample(by_id[a.id], a) for a in folder.assessments()]
+    return [ScoredSample(by_id[a.id], a) for a in folder.assessments()]
 
 
 def describe_failures(scored: Sequence[ScoredSample]) -> list[str]:

@@ -200,14 +200,14 @@ def _score_systems(
     if not setup.models:
         # One run: recorded answers of all systems need no model.
         samples = [sample for part in parts for sample in part.samples]
-        return score_samples(samples, metric, setup, name, setup.backends)[1]
+        return score_samples(samples, metric, setup, name, setup.backends)
     scored = []
     for number, part in enumerate(parts, 1):
         backends = dict(setup.backends)
         if part.model is not None:
             backends["model"] = part.model
         # Models have folders by number: a name may be no name of a folder.
-        scored += score_samples(part.samples, metric, setup, f"{name}-{number}", backends)[1]
+        scored += score_samples(part.samples, metric, setup, f"{name}-{number}", backends)
     return scored
 
 

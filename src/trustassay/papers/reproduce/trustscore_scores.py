@@ -227,7 +227,7 @@ class PlannedRun:
 
     def score(self, setup: ReproductionSetup, tables: ScoreTables) -> list[ScoredSample]:
         """Score its samples, add the scores to the tables, and say which could not be scored."""
-        _, scored = score_samples(
+        scored = score_samples(
             self.samples,
             self.metric,
             setup,
@@ -344,7 +344,7 @@ def _score_lexical(
         metric = Reference(
             parts="+".join(row.part for row in of_run), score=of_run[0].part, recipe=PAPER_RECIPE
         )
-        _, scored = score_samples(with_golds, metric, setup, name, {})
+        scored = score_samples(with_golds, metric, setup, name, {})
         for row in of_run:
             tables.add(row.title, scored, row.part)
         tables.notes += describe_failures(scored)

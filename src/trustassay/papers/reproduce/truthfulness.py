@@ -234,7 +234,7 @@ def _judge_answers(
 ) -> RoundVotes:
     recorded = setup.judge is None
     metric = build_metric(rubric, repeats)
-    _, scored = score_samples(answers, metric, setup, rubric, {"judge": judge}, recorded=recorded)
+    scored = score_samples(answers, metric, setup, rubric, {"judge": judge}, recorded=recorded)
     return collect_votes(metric, scored, repeats)
 
 

@@ -239,7 +239,7 @@ def _score_part(part: ModelSamples, setup: ReproductionSetup, name: str) -> list
         )
         if part.model is not None:
             backends["model"] = part.model
-    return score_samples(part.samples, metric, setup, name, backends, recorded=recorded)[1]
+    return score_samples(part.samples, metric, setup, name, backends, recorded=recorded)
 
 
 def _drop_unused_labels(part: ModelSamples) -> ModelSamples:
