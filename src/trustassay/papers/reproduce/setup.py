@@ -17,6 +17,7 @@ from trustassay.runs.intake import RunOptions
 
 RECORDED = Path(str(files("trustassay") / "input" / "recorded"))
 """60 questions of this project, and all replies of two small models that the methods need."""
+RATING_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json")
 PAPER_MODULES: Mapping[str, str] = {
     "trustscore": "trustscore",
     "fewl": "fewl",
@@ -72,6 +73,13 @@ class ReproductionSetup:
             return self.data
         paths = (self.data / name for name in names)
         return next((path for path in paths if path.is_file()), None)
+
+    def find_ratings(self, stem: str = "ratings") -> Path | None:
+        """Return the file of people's ratings in the data's folder; ``None`` if it has none."""
+        # Data that is a single file has every name, and is no file of ratings.
+        if self.data is None or self.data.is_file():
+            return None
+        return self.find_file(*(f"{stem}{suffix}" for suffix in RATING_SUFFIXES))
 
     def describe_settings(self) -> dict[str, Any]:
         """Return the settings that the result shows, without those that are not given."""

@@ -29,9 +29,8 @@ from trustassay.people.agree import measure_agreement
 from trustassay.statistics.intervals import UNIT_ADVICE, Estimate
 from trustassay.text.words import amount
 
-RATING_FILES = ("ratings.csv", "ratings.tsv", "ratings.jsonl", "ratings.json")
 NEEDED = (
-    f"ratings of two raters, {RATING_FILES[0]} in --data: item, rater, rating; the authors' fifty "
+    "ratings of two raters, ratings.csv in --data: item, rater, rating; the authors' fifty "
     "double annotations were not published"
 )
 COLUMNS = ("answers", "Cohen's kappa")
@@ -58,9 +57,7 @@ def find_double_ratings(
         InputError: the file cannot be read, a rating is neither a number nor a word for right or
             wrong, or no item is an answer.
     """
-    if setup.data is None or setup.data.is_file():
-        return None
-    path = setup.find_file(*RATING_FILES)
+    path = setup.find_ratings()
     return None if path is None else join_answers(read_right_or_wrong(path), samples, path)
 
 

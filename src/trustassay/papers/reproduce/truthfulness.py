@@ -73,7 +73,6 @@ TEMPERATURE = 1.0
 """The default of the service that the article used, which names no temperature."""
 MAX_REPLY_TOKENS = 300
 ANSWER_FILES = ("answers.jsonl", "answers.json", "answers.csv")
-RATING_ENDINGS = (".csv", ".tsv", ".jsonl", ".json")
 AGREEMENT_COLUMNS = ("answers", "matched", "lower", "higher", "kappa, quadratic")
 SPREAD = "mean standard deviation"
 STABILITY_COLUMNS = ("answers", SPREAD, "variance 0", "inconsistent", "replies not read")
@@ -214,19 +213,16 @@ def find_ratings(setup: ReproductionSetup, rubric: str) -> Ratings | None:
     Raises:
         InputError: the file cannot be read, or does not say which rubric a table is of.
     """
-    if setup.data is None or setup.data.is_file():
-        return None
-    names = [f"ratings-{rubric}{ending}" for ending in RATING_ENDINGS]
-    if (path := setup.find_file(*names)) is not None:
-        return read_ratings(path, levels=Judge(rubric=rubric).scale.upwards)
-    path = setup.find_file(*(f"ratings{ending}" for ending in RATING_ENDINGS))
-    if path is None:
+    levels = Judge(rubric=rubric).scale.upwards
+    if (path := setup.find_ratings(f"ratings-{rubric}")) is not None:
+        return read_ratings(path, levels=levels)
+    if (path := setup.find_ratings()) is None:
         return None
     # A journal names the rubric of each rating; a table has ratings of one.
     if not is_journal(path):
         renamed = [f"ratings-{name}{path.suffix}" for name in RUBRICS]
         raise InputError(f"{path}: of which rubric? Name the file {' or '.join(renamed)}")
-    return read_ratings(path, fields={"rating": rubric}, levels=Judge(rubric=rubric).scale.upwards)
+    return read_ratings(path, fields={"rating": rubric}, levels=levels)
 
 
 def _judge_answers(

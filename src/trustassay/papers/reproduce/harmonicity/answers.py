@@ -30,13 +30,17 @@ from trustassay.papers.reproduce.scoring import (
     open_recorded_model,
     score_samples,
 )
-from trustassay.papers.reproduce.setup import RECORDED, ReproductionSetup, describe_backend
+from trustassay.papers.reproduce.setup import (
+    RATING_SUFFIXES,
+    RECORDED,
+    ReproductionSetup,
+    describe_backend,
+)
 from trustassay.text.words import amount
 
 Floats = NDArray[np.float64]
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
-RATING_FILES = tuple(f"ratings{suffix}" for suffix in (".csv", ".tsv", ".jsonl", ".json"))
 MAX_RATING = 5.0
 """The best rating of the paper's scales (Tables 5 and 6); 0 is the worst."""
 RECORDED_PERTURBATIONS = 5
@@ -141,27 +145,31 @@ def collect_answers(setup: ReproductionSetup) -> GammaAnswers:
     parts = [_drop_unused_labels(part) for part in parts]
     to_score = [sample for part in parts for sample in part.samples]
     # Before any model is asked: what is wrong with the ratings must not cost calls.
-    ratings_path = find_ratings(setup)
-    ratings = None if ratings_path is None else _read_file_of_ratings(ratings_path)
-    notes = [*describe_left_out(left_out)]
-    if ratings_path is None or ratings is None:
+    ratings_path = setup.find_ratings()
+    ratings: Ratings | None = None
+    notes = describe_left_out(left_out)
+    if ratings_path is None:
         _check_labels(to_score)
     else:
+        ratings = _read_file_of_ratings(ratings_path)
         notes += _check_ratings(ratings_path, ratings, to_score)
     scored: list[ScoredSample] = []
     for number, part in enumerate(parts, 1):
         scored += _score_part(part, setup, f"answers-{number}")
     notes += describe_failures(scored)
     usable = [one for one in scored if one.assessment.score is not None]
-    if ratings_path is None or ratings is None:
-        answers, scale = _add_labels(usable)
+    if ratings is None:
+        values = [read_single_label(one.sample.label) for one in usable]
     else:
-        means = _average_raters(ratings, usable)
-        answers = [
-            GammaAnswer(_with_original(one), one.assessment, rating)
-            for one, rating in zip(usable, means, strict=True)
-        ]
-        scale = RatingsScale(ratings_path.name, is_label=_are_labels(means))
+        values = _average_raters(ratings, usable)
+    answers = [
+        GammaAnswer(_with_original(one), one.assessment, value)
+        for one, value in zip(usable, values, strict=True)
+    ]
+    scale = None
+    if ratings is not None or any(value is not None for value in values):
+        name = ratings_path.name if ratings_path else "label"
+        scale = RatingsScale(name, is_label=_are_labels(values))
     if not answers:
         raise InputError(f"{setup.data or 'bundled set'}: no answer could be scored; {notes[-1]}")
     return GammaAnswers(answers, samples, scale, ratings, notes)
@@ -181,10 +189,11 @@ def read_data(setup: ReproductionSetup) -> list[Sample]:
     )
     if path is not None:
         return read_records(path, setup.selection)
+    rating_files = {f"ratings{suffix}" for suffix in RATING_SUFFIXES}
     paths = sorted(
         path
         for path in setup.data.iterdir()
-        if path.suffix in SUFFIXES and path.is_file() and path.name not in RATING_FILES
+        if path.suffix in SUFFIXES and path.is_file() and path.name not in rating_files
     )
     if not paths:
         raise InputError(
@@ -199,14 +208,6 @@ def read_data(setup: ReproductionSetup) -> list[Sample]:
             domain = sample.metadata.get("domain") or path.stem
             samples.append(replace(sample, metadata={**sample.metadata, "domain": domain}))
     return samples
-
-
-def find_ratings(setup: ReproductionSetup) -> Path | None:
-    """Return the file of ratings in the data's folder, if there is one."""
-    # Data that is a single file has every name, and is no file of ratings.
-    if setup.data is None or setup.data.is_file():
-        return None
-    return setup.find_file(*RATING_FILES)
 
 
 def _drop_foreign_answers(samples: Sequence[Sample], setup: ReproductionSetup) -> list[Sample]:
@@ -273,18 +274,6 @@ def _check_labels(samples: Sequence[Sample]) -> None:
                 f"{sample.id}: label: {label:g} is not from 0 to {MAX_RATING:g} (1 for right "
                 "and 0 for wrong, or a rating by the paper's Tables 5 and 6)"
             )
-
-
-def _add_labels(scored: Sequence[ScoredSample]) -> tuple[list[GammaAnswer], RatingsScale | None]:
-    """Return the answers with their labels as ratings."""
-    labels = [read_single_label(one.sample.label) for one in scored]
-    answers = [
-        GammaAnswer(_with_original(one), one.assessment, label)
-        for one, label in zip(scored, labels, strict=True)
-    ]
-    if all(label is None for label in labels):
-        return answers, None
-    return answers, RatingsScale("label", is_label=_are_labels(labels))
 
 
 def _are_labels(values: Sequence[float | None]) -> bool:
