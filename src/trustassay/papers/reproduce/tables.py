@@ -31,6 +31,7 @@ from trustassay.report.document import (
     Text,
 )
 from trustassay.report.text import mark_code, number, with_interval
+from trustassay.statistics.intervals import UNIT_ADVICE, Estimate
 
 RESULT_FILES = ("reproduction.json", "reproduction.md", "reproduction.html")
 NOT_COMPARABLE = "not comparable"
@@ -88,6 +89,18 @@ class ReproducedCell:
         return cls(text, {"value": value, "interval": interval, **values}, paper)
 
     @classmethod
+    def of(cls, estimate: Estimate, *, digits: int = 3, **values: Any) -> ReproducedCell:
+        """Build the cell of an estimate; without the advice on options that a paper lacks."""
+        return cls.of_estimate(
+            estimate.value,
+            estimate.interval,
+            digits=digits,
+            n=estimate.n,
+            reason=estimate.without.removesuffix(UNIT_ADVICE),
+            **values,
+        )
+
+    @classmethod
     def of_count(cls, value: float, **values: Any) -> ReproducedCell:
         """Build the cell of a count, or of another number without an interval."""
         return cls(number(value, 0), {"value": value, **values})
@@ -116,8 +129,10 @@ def list_missing_intervals(columns: Sequence[str], rows: Sequence[ReproducedRow]
                 places.setdefault((what, reason), []).append(f"{row.name} ({column})")
     notes = []
     for (what, reason), where in places.items():
-        more = f" and {len(where) - MAX_PLACES_LISTED} more" * (len(where) > MAX_PLACES_LISTED)
-        notes.append(f"{what}: {'; '.join(where[:MAX_PLACES_LISTED])}{more}: {reason}.")
+        listed = "; ".join(where[:MAX_PLACES_LISTED])
+        if len(where) > MAX_PLACES_LISTED:
+            listed += f" and {len(where) - MAX_PLACES_LISTED} more"
+        notes.append(f"{what}: {listed}: {reason}.")
     return notes
 
 

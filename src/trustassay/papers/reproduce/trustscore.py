@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ from trustassay.report.document import Chart, interval_bars
 from trustassay.report.text import number, p_text, with_interval
 from trustassay.statistics import Floats
 from trustassay.statistics.correlation import pearson, pearson_p_value, weighted_pearson
-from trustassay.statistics.intervals import UNIT_ADVICE, Estimate
+from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import (
     REPLICATES,
     bootstrap_test,
@@ -245,27 +246,16 @@ def _build_correlation_cell(
 ) -> ReproducedCell:
     if not has_scores:
         return ReproducedCell(NO_FIGURE, {"value": None, "n": 0})
+    cell = ReproducedCell.of(estimate, paper=printed)
     n, value = estimate.n, estimate.value
-    reason = (estimate.without or "").removesuffix(UNIT_ADVICE)
     if value is None:
         # Not a missing score, but one that says nothing, as where no answer is an exact match.
-        values = {"value": None, "n": n, "reason": reason}
-        return ReproducedCell("undefined", values, printed)
+        return replace(cell, text="undefined")
     p = pearson_p_value(value, n)
-    text = f"{with_interval(value, estimate.interval)}, p {p_text(p)}"
+    text = f"{cell.text}, p {p_text(p)}"
     if n != _count_labels(system):
         text += f", n {n:,}"
-    return ReproducedCell(
-        text,
-        {
-            "value": value,
-            "interval": estimate.interval,
-            "p": p,
-            "n": n,
-            "reason": reason,
-        },
-        printed,
-    )
+    return replace(cell, text=text, values={**cell.values, "p": p})
 
 
 def _build_table_3(tables: ScoreTables) -> ReproducedTable:
@@ -309,17 +299,10 @@ def _build_criterion_cells(
     interval = compute_interval(
         Share("right"), right, system.questions[is_labelled], (0.0, 1.0), "answers"
     )
-    reason = interval.removesuffix(UNIT_ADVICE) if isinstance(interval, str) else ""
-    return [
-        count,
-        ReproducedCell.of_estimate(
-            100 * float(right.mean()),
-            None if reason else interval,  # type: ignore[arg-type]
-            digits=1,
-            n=n,
-            reason=reason,
-        ),
-    ]
+    # Only a total needs no interval.
+    assert interval is not None
+    share = Estimate.of(100 * float(right.mean()), n, interval)
+    return [count, ReproducedCell.of(share, digits=1)]
 
 
 def _join_missing(missing: Mapping[str, str]) -> dict[str, str]:

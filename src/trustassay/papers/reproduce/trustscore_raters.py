@@ -26,7 +26,7 @@ from trustassay.papers.reproduce.tables import (
     list_missing_intervals,
 )
 from trustassay.people.agree import measure_agreement
-from trustassay.statistics.intervals import UNIT_ADVICE, Estimate
+from trustassay.statistics.intervals import Estimate
 from trustassay.text.words import amount
 
 NEEDED = (
@@ -172,6 +172,4 @@ def build_table_2(double_ratings: DoubleRatings) -> ReproducedTable:
 
 
 def _build_kappa_row(name: str, kappa: Estimate) -> ReproducedRow:
-    reason = (kappa.without or "").removesuffix(UNIT_ADVICE)
-    cell = ReproducedCell.of_estimate(kappa.value, kappa.interval, n=kappa.n, reason=reason)
-    return ReproducedRow(name, [ReproducedCell.of_count(kappa.n), cell])
+    return ReproducedRow(name, [ReproducedCell.of_count(kappa.n), ReproducedCell.of(kappa)])

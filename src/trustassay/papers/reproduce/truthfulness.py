@@ -293,7 +293,7 @@ def _build_agreement_row(votes: RoundVotes, name: str, levels: Floats) -> Reprod
         [
             ReproducedCell.of_count(n),
             *(_build_share_cell(int(share.sum()), n, reason) for share in shares),
-            ReproducedCell.of_estimate(kappa.value, kappa.interval, n=n, reason=kappa.without),
+            ReproducedCell.of(kappa),
         ],
     )
 
@@ -338,27 +338,23 @@ def _build_stability_table(votes: Sequence[RoundVotes], repeats: int) -> Reprodu
     for of_rubric in votes:
         deviations = of_rubric.deviations[~np.isnan(of_rubric.deviations)]
         width = max(of_rubric.scale.values()) - min(of_rubric.scale.values())
-        mean: float | None = None
         without = "one vote has no variance" if repeats == 1 else NO_TWO_VOTES
-        # A text is the reason why there is no interval.
-        interval: Any = without
+        mean = Estimate(None, 0, None, without)
         if len(deviations):
-            mean = float(deviations.mean())
             # Every answer counts as a unit of its own.
             units = np.full(len(deviations), -1)
             bounds = (0.0, width)
             interval = compute_interval(Mean("sd", bounds), deviations, units, bounds, "answers")
+            assert interval is not None  # only a total needs none
+            mean = Estimate.of(float(deviations.mean()), len(deviations), interval)
         steady = int((deviations == 0).sum())
         unread = int(np.isnan(of_rubric.levels).sum())
-        reason = interval if isinstance(interval, str) else ""
         rows.append(
             ReproducedRow(
                 of_rubric.rubric,
                 [
                     ReproducedCell.of_count(len(deviations)),
-                    ReproducedCell.of_estimate(
-                        mean, None if reason else interval, n=len(deviations), reason=reason
-                    ),
+                    ReproducedCell.of(mean),
                     _build_share_cell(steady, len(deviations), without),
                     ReproducedCell.of_count(len(deviations) - steady),
                     ReproducedCell.of_count(unread, n=of_rubric.levels.size),
@@ -431,8 +427,8 @@ def _build_pair_row(name: str, figures: Mapping[str, Estimate]) -> ReproducedRow
     percent, kappa = figures["percent"], figures["kappa_quadratic"]
     cells = [
         ReproducedCell.of_count(percent.n),
-        _build_estimate_cell(percent, 1),
-        _build_estimate_cell(kappa),
+        ReproducedCell.of(percent, digits=1),
+        ReproducedCell.of(kappa),
         ReproducedCell("", {"value": None}),
     ]
     return ReproducedRow(name, cells)
@@ -443,9 +439,9 @@ def _build_again_row(rater: str, figures: Mapping[str, Estimate]) -> ReproducedR
     percent = figures["percent"]
     cells = [
         ReproducedCell.of_count(percent.n),
-        _build_estimate_cell(percent, 1),
+        ReproducedCell.of(percent, digits=1),
         ReproducedCell("", {"value": None}),
-        _build_estimate_cell(figures["alpha_ordinal"]),
+        ReproducedCell.of(figures["alpha_ordinal"]),
     ]
     return ReproducedRow(f"{rater}, asked again", cells)
 
@@ -462,17 +458,11 @@ def _build_people_row(agreement: RaterAgreement) -> ReproducedRow:
         kappa = Estimate(mean, kappa.n, None, "a mean over pairs of raters")
     cells = [
         ReproducedCell.of_count(overall["percent"].n),
-        _build_estimate_cell(overall["percent"], 1),
-        _build_estimate_cell(kappa),
-        _build_estimate_cell(overall["alpha_ordinal"]),
+        ReproducedCell.of(overall["percent"], digits=1),
+        ReproducedCell.of(kappa),
+        ReproducedCell.of(overall["alpha_ordinal"]),
     ]
     return ReproducedRow("raters among themselves", cells)
-
-
-def _build_estimate_cell(estimate: Estimate, digits: int = 3) -> ReproducedCell:
-    return ReproducedCell.of_estimate(
-        estimate.value, estimate.interval, digits=digits, n=estimate.n, reason=estimate.without
-    )
 
 
 def _build_answer_table(votes: RoundVotes) -> ReproducedTable:

@@ -57,9 +57,12 @@ BUNDLED_DATA = (
 
 @dataclass
 class _Parts:
-    """What the steps have computed."""
+    """What the steps read, and what they have computed."""
 
     setup: ReproductionSetup
+    paper_files: FewlFiles
+    known: Mapping[str, KnownReferences]
+    """By question, the references of the data's own file of them."""
     tables: list[ReproducedTable] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
@@ -83,11 +86,11 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     """
     paper_files = find_files(setup)
     known = read_references(paper_files.references, setup.selection.skip_bad)
-    parts = _Parts(setup)
+    parts = _Parts(setup, paper_files, known)
     for kind, file in FILES.items():
         if kind not in paper_files.paths:
             parts.missing |= dict.fromkeys(file.tables, f"needs a file {file.described_names}")
-    steps: Mapping[str, Callable[[_Parts, FewlFiles, Mapping[str, KnownReferences]], None]] = {
+    steps: Mapping[str, Callable[[_Parts, Path], None]] = {
         "chale": _add_chale,
         "truthfulqa": _add_truthfulqa,
         "halueval": _add_halueval,
@@ -95,9 +98,9 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         "samples": _add_samples,
     }
     for kind, step in steps.items():
-        if kind in paper_files.paths:
-            with _name_file_in_errors(paper_files.paths[kind]):
-                step(parts, paper_files, known)
+        if path := paper_files.paths.get(kind):
+            with _name_file_in_errors(path):
+                step(parts, path)
     notes = [
         f"{path.name} is not used: another file gives the same." for path in paper_files.unused
     ]
@@ -105,9 +108,9 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         "fewl",
         SOURCE,
         _describe_data(setup, paper_files),
-        sorted(parts.tables, key=_sort_key),
+        sorted(parts.tables, key=lambda table: _order_place(table.number)),
         [*_list_differences(setup), *notes],
-        dict(sorted(parts.missing.items(), key=lambda item: _sort_key_of(item[0]))),
+        dict(sorted(parts.missing.items(), key=lambda item: _order_place(item[0]))),
         setup.describe_settings(),
         parts.charts,
     )
@@ -165,14 +168,14 @@ def _measure(
     return groups
 
 
-def _add_chale(parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]) -> None:
-    paper_input = read_input(paper_files.paths["chale"], known, parts.setup)
+def _add_chale(parts: _Parts, path: Path) -> None:
+    setup = parts.setup
+    paper_input = read_input(path, parts.known, setup)
     _measure(parts, paper_input, "chale", CHALE_TABLES, best=False)
-    if needs := _find_needs(parts.setup, paper_input):
+    if needs := _find_needs(setup, paper_input):
         parts.missing["Table 6"] = needs
     else:
-        work = models.learn_from_examples
-        parts.add("Table 6", work(paper_input, parts.setup, parts.setup.folder / "icl"))
+        parts.add("Table 6", models.learn_from_examples(paper_input, setup, setup.folder / "icl"))
 
 
 def _find_needs(setup: ReproductionSetup, paper_input: PaperInput, *, tuned: bool = False) -> str:
@@ -188,11 +191,9 @@ def _find_needs(setup: ReproductionSetup, paper_input: PaperInput, *, tuned: boo
     return "needs " + " and ".join(needs) if needs else ""
 
 
-def _add_truthfulqa(
-    parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]
-) -> None:
-    setup, path = parts.setup, paper_files.paths["truthfulqa"]
-    paper_input = read_input(path, known, setup)
+def _add_truthfulqa(parts: _Parts, path: Path) -> None:
+    setup = parts.setup
+    paper_input = read_input(path, parts.known, setup)
     groups = _measure(parts, paper_input, "truthfulqa", BEST_TABLES, best=True)
     folder = setup.folder
     if groups:
@@ -206,28 +207,20 @@ def _add_truthfulqa(
         parts.add("Table 7", models.tune_on_choices(paper_input, setup, folder / "sft"))
 
 
-def _add_halueval(
-    parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]
-) -> None:
-    paper_input = read_input(paper_files.paths["halueval"], known, parts.setup)
+def _add_halueval(parts: _Parts, path: Path) -> None:
+    paper_input = read_input(path, parts.known, parts.setup)
     _measure(parts, paper_input, "halueval", HALUEVAL_TABLES, best=False)
 
 
-def _add_ranking(
-    parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]
-) -> None:
-    del known  # the references of Table 4 are the other models, or those of the file
-    path, folder = paper_files.paths["five-choice"], parts.setup.folder / "ranking"
-    parts.add("Table 4", models.build_ranking(path, paper_files.results, parts.setup, folder))
+def _add_ranking(parts: _Parts, path: Path) -> None:
+    folder, results = parts.setup.folder / "ranking", parts.paper_files.results
+    parts.add("Table 4", models.build_ranking(path, results, parts.setup, folder))
 
 
-def _add_samples(
-    parts: _Parts, paper_files: FewlFiles, known: Mapping[str, KnownReferences]
-) -> None:
-    setup, path = parts.setup, paper_files.paths["samples"]
-    weighed_path = path
-    if known and not setup.references:
-        paper_input = read_input(path, known, setup)
+def _add_samples(parts: _Parts, path: Path) -> None:
+    setup, weighed_path = parts.setup, path
+    if parts.known and not setup.references:
+        paper_input = read_input(path, parts.known, setup)
         path = paper_input.write(setup.folder / "samples.jsonl")
         # Table 5 needs no pairs of wrong and corrected answers; Table 4 has one kind of weights.
         weighable = select_weighable(paper_input.samples, None)
@@ -235,7 +228,7 @@ def _add_samples(
     parts.add("Table 5", models.order_pairs(path, setup, setup.folder / "samples"))
     # Labelled answers rank models too, where no questions with choices do.
     labelled = all(sample.label is not None for sample in read_records(path, setup.selection))
-    if labelled and "five-choice" not in paper_files.paths:
+    if labelled and "five-choice" not in parts.paper_files.paths:
         parts.add(
             "Table 4", models.build_ranking(weighed_path, {}, setup, setup.folder / "ranking")
         )
@@ -277,11 +270,7 @@ def _list_differences(setup: ReproductionSetup) -> list[str]:
     ]
 
 
-def _sort_key(table: ReproducedTable) -> tuple[bool, int, str]:
-    return _sort_key_of(table.number)
-
-
-def _sort_key_of(place: str) -> tuple[bool, int, str]:
-    """Return tables in the order of their numbers, then figures."""
+def _order_place(place: str) -> tuple[bool, int, str]:
+    """Return the key that sorts tables by their numbers, then figures."""
     number = re.search(r"\d+", place)
     return not place.startswith("Table"), int(number[0]) if number else 0, place

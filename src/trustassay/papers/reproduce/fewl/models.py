@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,11 +24,14 @@ from trustassay.papers.experiments.choices import (
 )
 from trustassay.papers.experiments.experts import measure_experts
 from trustassay.papers.experiments.fewl import order_samples, rank_models_by_score
-from trustassay.papers.experiments.measuring import FewlSetup
 from trustassay.papers.experiments.neighbours import judge_neighbours
 from trustassay.papers.experiments.results import Cell, ExperimentResult, ExperimentRow
 from trustassay.papers.reproduce.fewl.inputs import NO_PAIRS, PaperInput, select_weighable
-from trustassay.papers.reproduce.fewl.scores import GroupScores, build_fewl_setup
+from trustassay.papers.reproduce.fewl.scores import (
+    GroupScores,
+    build_fewl_setup,
+    build_group_setup,
+)
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import (
     NO_FIGURE,
@@ -178,11 +182,7 @@ def _rank(
     source: Path, selection: RecordSelection, setup: ReproductionSetup, folder: Path
 ) -> tuple[dict[str, ReproducedCell], list[str]]:
     """Return the mean score of each model, and notes: first of which questions, then the order."""
-    fewl_setup = FewlSetup(
-        embedder=setup.backends.get("embedder"),
-        similarities=(str(setup.backends.get("similarity", "cosine")),),
-        options=setup.options,
-    )
+    fewl_setup = build_fewl_setup(setup)
     ranked = run_anywhere(lambda: rank_models_by_score(source, folder, fewl_setup, selection))
     row = _find_fewl_row(ranked.rows)
     cells = dict(zip(ranked.columns, row.cells, strict=True))
@@ -228,13 +228,8 @@ def order_pairs(source: Path, setup: ReproductionSetup, folder: Path) -> Reprodu
     Raises:
         InputError, BadInputError: as :func:`order_samples`.
     """
-    fewl_setup = FewlSetup(
-        references=list(setup.references),
-        embedder=setup.backends.get("embedder"),
-        similarities=(str(setup.backends.get("similarity", "cosine")),),
-        weighs_by_pairs=False,
-        options=setup.options,
-    )
+    references = list(setup.references)
+    fewl_setup = replace(build_fewl_setup(setup), references=references, weighs_by_pairs=False)
     ordered = run_anywhere(lambda: order_samples(source, folder, fewl_setup, setup.selection))
     # The paper has the pairs as rows, the experiment as columns.
     rows_of_table = [row for row in ordered.rows if 5 in row.tables]
@@ -324,7 +319,7 @@ def _learn(
     for number, group in enumerate(paper_input.groups, 1):
         samples = [group.select(sample) for sample in paper_input.samples]
         samples = [one for one in samples if one.references or group.model is not None]
-        fewl_setup = build_fewl_setup(group, setup)
+        fewl_setup = build_group_setup(group, setup)
         samples = select_weighable(samples, fewl_setup.generator)
         source = paper_input.write(folder / f"{number}.jsonl", samples)
         learning = LearningSetup(model, setup.judge)
@@ -343,7 +338,7 @@ def judge_lazy_answers(source: Path, setup: ReproductionSetup, folder: Path) -> 
     Raises:
         InputError: no question has a neighbour.
     """
-    fewl_setup = FewlSetup(embedder=setup.backends.get("embedder"), options=setup.options)
+    fewl_setup = build_fewl_setup(setup)
     result = run_anywhere(
         lambda: judge_neighbours(source, folder, fewl_setup, setup.selection, judge=setup.judge)
     )
@@ -378,13 +373,8 @@ def compare_references(
     source = folder / "references.jsonl"
     samples = [Sample.parse(record) for record in records]
     PaperInput(source, samples, (), ()).write(source)
-    fewl_setup = FewlSetup(
-        similarities=(str(setup.backends.get("similarity", "cosine")),), options=setup.options
-    )
-    selection = RecordSelection()
-    result = run_anywhere(
-        lambda: measure_experts(source, folder / "compared", fewl_setup, selection)
-    )
+    fewl_setup, compared = build_fewl_setup(setup), folder / "compared"
+    result = run_anywhere(lambda: measure_experts(source, compared, fewl_setup, RecordSelection()))
     wanted = ("told apart", "agrees with wrong", "agrees with corrected", "expertise", "rating")
     places = [result.columns.index(name) for name in wanted]
     rows = [

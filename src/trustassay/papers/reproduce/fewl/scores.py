@@ -51,11 +51,11 @@ from trustassay.papers.reproduce.tables import (
     ReproducedRow,
     ReproducedTable,
 )
+from trustassay.statistics import Floats
 from trustassay.statistics.intervals import mean_interval
 from trustassay.statistics.resampling import generator
 from trustassay.text.words import amount
 
-Floats = NDArray[np.float64]
 REPEATS = 10
 """Repeats behind a ±; the paper does not say how many it has."""
 PAIRED_WEIGHTS = ("ours", "single-best")
@@ -172,17 +172,24 @@ class GroupScores:
     """The samples with the references and pairs that models wrote."""
 
 
-def build_fewl_setup(group: ReferenceGroup, setup: ReproductionSetup) -> FewlSetup:
-    """Return the options of the paper for a group of references."""
+def build_fewl_setup(setup: ReproductionSetup) -> FewlSetup:
+    """Return the options of an experiment on answers whose references are in the data."""
     return FewlSetup(
+        embedder=setup.backends.get("embedder"),
+        similarities=(str(setup.backends.get("similarity", "cosine")),),
+        options=setup.options,
+    )
+
+
+def build_group_setup(group: ReferenceGroup, setup: ReproductionSetup) -> FewlSetup:
+    """Return the options of the paper for a group of references."""
+    return replace(
+        build_fewl_setup(setup),
         references=[] if group.model is None else [group.model],
         # Algorithm 1, step 2.1: the reference itself writes the wrong answers.
         generator=setup.backends.get("generator", group.model),
-        embedder=setup.backends.get("embedder"),
-        similarities=(str(setup.backends.get("similarity", "cosine")),),
         metric=Fewl(pairs=PAPER_PAIRS, answers=1 if group.model is None else PAPER_ANSWERS),
         random_neighbours=RANDOM_NEIGHBOURS,
-        options=setup.options,
     )
 
 
@@ -208,7 +215,7 @@ async def measure_groups(
         selected = [replace(one, sample=group.select(one.sample)) for one in answers]
         selected = [one for one in selected if one.sample.references or group.model is not None]
         samples = [one.sample for one in selected]
-        fewl_setup = build_fewl_setup(group, setup)
+        fewl_setup = build_group_setup(group, setup)
         with setup.selection.report_positions(samples):
             # Without pairs, so that rows that need none count questions that have none.
             plain_setup = replace(fewl_setup, generator=None, weighs_by_pairs=False)

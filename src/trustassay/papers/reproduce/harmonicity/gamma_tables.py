@@ -34,6 +34,7 @@ from trustassay.statistics.correlation import value_of, weighted_spearman
 from trustassay.statistics.intervals import (
     MIN_UNITS,
     MIN_UNITS_FOR_MEANS,
+    Estimate,
     Interval,
     interval_within_bounds,
     reason_too_few,
@@ -425,17 +426,9 @@ def _build_agreement_row(name: str, raters: Sequence[str], table: Floats) -> Rep
     if reason:
         values = {"value": None, "raters": len(raters), "reason": reason}
         return ReproducedRow(name, [ReproducedCell(NO_FIGURE, values), *counts])
-    kappa = _compute_kappa(complete, np.ones(n))
     interval = item_interval(_compute_kappa, complete)
-    cell = ReproducedCell.of_estimate(
-        kappa,
-        None if isinstance(interval, str) else interval,
-        digits=2,
-        n=n,
-        raters=len(raters),
-        reason=interval if isinstance(interval, str) else None,
-    )
-    return ReproducedRow(name, [cell, *counts])
+    kappa = Estimate.of(_compute_kappa(complete, np.ones(n)), n, interval)
+    return ReproducedRow(name, [ReproducedCell.of(kappa, digits=2, raters=len(raters)), *counts])
 
 
 def build_fits(groups: ScoreGroups) -> ReproducedTable:
