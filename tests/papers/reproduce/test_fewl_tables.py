@@ -12,6 +12,7 @@ import pytest
 from tests.papers.material import question, scripted
 from tests.support import ROOT, jsonl
 from trustassay.calls.client import CallOptions
+from trustassay.errors import UsageError
 from trustassay.input.records import InputError
 from trustassay.papers.experiments.answers import RecordSelection
 from trustassay.papers.reproduce.fewl import reproduce
@@ -502,3 +503,8 @@ def test_the_bundled_set_gives_the_tables_without_a_model(tmp_path: Path) -> Non
     assert not any(table.has_printed_figures for table in result.tables)
     # Killed and started again it goes on: nothing is computed anew.
     assert reproduce(setup).to_dict() == result.to_dict()
+
+
+def test_a_backend_that_no_table_uses_is_refused(run: Reproduce) -> None:
+    with pytest.raises(UsageError, match="--backend entailer: the tables of fewl do not use it"):
+        run(backends={"entailer": "lexical"})

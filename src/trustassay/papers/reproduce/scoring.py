@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,15 +32,24 @@ def open_recorded_model(file: str = "replies.jsonl.gz") -> ReplayChat:
     return model
 
 
-def refuse_options(paper: str, setup: ReproductionSetup, *names: str) -> None:
+def refuse_options(
+    paper: str, setup: ReproductionSetup, *names: str, used_backends: Set[str] | None = None
+) -> None:
     """Raise UsageError if an option is given that a paper's tables do not use.
 
-    names: fields of the setup: ``references``, ``judge``, ``repeats``.
+    Args:
+        names: fields of the setup: ``references``, ``judge``, ``repeats``.
+        used_backends: the backends that the tables use; ``None``: a run refuses the others.
     """
-    unused = [name for name in names if getattr(setup, name)]
-    if unused:
-        flag = unused[0] if unused[0] == "repeats" else unused[0].removesuffix("s")
-        raise UsageError(f"--{flag}: the tables of {paper} do not use it")
+    flags = [
+        name if name == "repeats" else name.removesuffix("s")
+        for name in names
+        if getattr(setup, name)
+    ]
+    if used_backends is not None:
+        flags += [f"backend {name}" for name in sorted(set(setup.backends) - used_backends)]
+    if flags:
+        raise UsageError(f"--{flags[0]}: the tables of {paper} do not use it")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from trustassay.core.assessment import Share, compute_interval
-from trustassay.errors import UsageError
 from trustassay.input.records import InputError
 from trustassay.metrics.trustscore.metric import TABLE
 from trustassay.papers.experiments.answers import read_records
@@ -77,9 +76,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         InputError, BadInputError: the data cannot be read, or has no labels.
         UsageError, BackendError: a model cannot be used, or is not one of the data's systems.
     """
-    refuse_options(PAPER, setup, "references", "repeats")
-    if unused := sorted(set(setup.backends) - USED_BACKENDS):
-        raise UsageError(f"--backend {unused[0]}: the tables of {PAPER} do not use it")
+    refuse_options(PAPER, setup, "references", "repeats", used_backends=USED_BACKENDS)
     path = setup.find_file(*ANSWER_FILES) or (
         RECORDED / "answers.jsonl" if setup.is_bundled else None
     )

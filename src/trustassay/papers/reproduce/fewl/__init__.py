@@ -38,6 +38,7 @@ from trustassay.papers.reproduce.fewl.scores import (
     build_tables,
     measure_groups,
 )
+from trustassay.papers.reproduce.scoring import refuse_options
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
 from trustassay.report.document import Chart
@@ -48,6 +49,7 @@ SOURCE = (
     "Wei, Yao, Ton, Guo, Estornell, Liu: Measuring and Reducing LLM Hallucination without "
     "Gold-Standard Answers, 2024"
 )
+USED_BACKENDS = frozenset({"generator", "embedder", "similarity"})
 BUNDLED_DATA = (
     "60 questions of this project, with right, half wrong and wrong answers made by rule from its "
     "passages. References: five recorded answers of Qwen2.5-Coder-1.5B-Instruct, one of "
@@ -83,7 +85,9 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     Raises:
         InputError, BadInputError: the data cannot be read, or hold none of the files.
         BackendError: a model cannot be loaded.
+        UsageError: a backend is given that they do not use.
     """
+    refuse_options("fewl", setup, used_backends=USED_BACKENDS)
     paper_files = find_files(setup)
     known = read_references(paper_files.references, setup.selection.skip_bad)
     parts = _Parts(setup, paper_files, known)
