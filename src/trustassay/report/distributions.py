@@ -229,6 +229,11 @@ class GroupRow(NamedTuple):
     margin: bool = False
     """Whether it holds all models."""
 
+    @property
+    def title(self) -> str:
+        """The model, or what it holds; empty for samples that name none."""
+        return "all models" if self.margin else (self.model or "")
+
 
 class GroupColumn(NamedTuple):
     """The groups of one domain."""
@@ -239,6 +244,11 @@ class GroupColumn(NamedTuple):
     """A row for each model, all models first."""
     margin: bool = False
     """Whether it holds all domains."""
+
+    @property
+    def title(self) -> str:
+        """The domain, or what it holds; empty for samples that name none."""
+        return "all domains" if self.margin else (self.domain or "")
 
 
 def _build_column(

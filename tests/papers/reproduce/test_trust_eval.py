@@ -15,7 +15,8 @@ from trustassay.calls.client import CallOptions
 from trustassay.core.testing import ScriptedChat, ScriptedEntailer
 from trustassay.errors import BackendError, UsageError
 from trustassay.input.records import InputError
-from trustassay.papers.reproduce.setup import ReproductionSetup
+from trustassay.papers.experiments.answers import RecordSelection
+from trustassay.papers.reproduce.setup import ReproductionSetup, load_paper
 from trustassay.papers.reproduce.tables import ReproducedCell, ReproducedTable, Reproduction
 from trustassay.papers.reproduce.trust_eval import PRINTED, recompute_example, reproduce
 from trustassay.runs.intake import BadInputError, RunOptions
@@ -215,3 +216,15 @@ def test_the_bundled_answers_have_figures_for_three_systems(tmp_path: Path) -> N
     assert cell(result, "The 28 figures, profile=paper", "num_samples", "all").text == "92"
     page = (tmp_path / "out/reproduction.html").read_text()
     assert "recomputed from its counts" in page
+
+
+# Without a question it is no sample; without documents it lacks what the metric needs.
+@pytest.mark.parametrize("field", ["question", "documents"])
+def test_skipped_records_are_counted(tmp_path: Path, field: str) -> None:
+    faulty = {name: value for name, value in RECORDS[0].items() if name != field}
+    data = write(tmp_path / "answers.jsonl", [*RECORDS, {**faulty, "id": "c"}])
+    skipping = RunOptions(calls=CallOptions(cache=None), report=False, skip_bad=True)
+    selection = RecordSelection(skip_bad=True)
+    setup = setup_of(data, tmp_path, options=skipping, selection=selection)
+    result = load_paper("trust-eval")(setup)
+    assert result.data.endswith(" 1 faulty record was skipped.")

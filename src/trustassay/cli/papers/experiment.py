@@ -287,13 +287,7 @@ class ExperimentOptions:
         """Return the part of the input that is read."""
         from trustassay.papers.experiments.answers import RecordSelection
 
-        records = self.records
-        return RecordSelection(
-            limit=records.get("limit"),
-            fields=records.get("fields"),
-            sheet=records.get("sheet"),
-            skip_bad=records.get("skip_bad", False),
-        )
+        return RecordSelection.of_options(self.records)
 
     def choose_folder(self, name: str, source: Path, settings: Mapping[str, Any]) -> Path:
         """Return the experiment's folder; by default its name follows from the settings.

@@ -109,13 +109,7 @@ def reproduce(  # noqa: PLR0913 - one argument an option
     from trustassay.runs.intake import build_run_options, default_folder
 
     compute = load_paper(paper)
-    skip = records.get("skip_bad", False)
-    selection = RecordSelection(
-        limit=records.get("limit"),
-        fields=records.get("fields"),
-        sheet=records.get("sheet"),
-        skip_bad=skip,
-    )
+    selection = RecordSelection.of_options(records)
     backends = read_backends(backend)
     if out is None:
         # Everything that changes the result, so that two reproductions never share a folder.
@@ -134,7 +128,11 @@ def reproduce(  # noqa: PLR0913 - one argument an option
         repeats=repeats,
         seed=seed,
         options=build_run_options(
-            seed=seed, skip_bad=skip, progress=True, first_verdict=False, **spending
+            seed=seed,
+            skip_bad=selection.skip_bad,
+            progress=True,
+            first_verdict=False,
+            **spending,
         ),
         selection=selection,
     )

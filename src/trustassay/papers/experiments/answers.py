@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from trustassay.core.labels import read_single_label
 from trustassay.core.sample import Problem, Sample
@@ -36,6 +37,12 @@ class RecordSelection:
     """The faulty records that were skipped."""
     positions: dict[str, str] = field(default_factory=dict)
     """Positions of samples in the input, by id."""
+
+    @classmethod
+    def of_options(cls, options: Mapping[str, Any]) -> RecordSelection:
+        """Return what the options of a command select; a missing one was not given."""
+        names = ("limit", "fields", "sheet", "skip_bad")
+        return cls(**{name: options[name] for name in names if name in options})
 
     def refuse(self, faults: Sequence[InputFault]) -> None:
         """Raise :class:`BadInputError` for faulty records, or note that they are skipped."""

@@ -218,7 +218,7 @@ def _build_row(name: str, table: Mapping[str, Sequence[float]]) -> ExperimentRow
     # Questions may have different numbers of pairs.
     pairs = round(float(np.mean(table["pairs"])), 1)
     cells = [
-        _spread_cell(table["told_apart"], f" of {pairs:g} pair{'s' * (pairs != 1)}"),
+        _spread_cell(table["told_apart"], f" of {pairs:g} {'pair' if pairs == 1 else 'pairs'}"),
         _spread_cell(table["agrees_with_wrong"]),
         _spread_cell(table["agrees_with_corrected"]),
         _spread_cell(table["expertise"]),

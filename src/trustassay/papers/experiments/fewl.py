@@ -48,11 +48,11 @@ from trustassay.papers.experiments.results import (
     note_left_out,
 )
 from trustassay.runs.folder import RunFolder
+from trustassay.statistics import Floats
 from trustassay.statistics.ranking import RankedModels, rank_models
 from trustassay.statistics.resampling import generator
 from trustassay.text.words import amount
 
-Floats = NDArray[np.float64]
 LENGTH_RULE = "length: the shorter"
 INTERVALS_NOTE = "95 % intervals over questions. A tie is no win."
 PAIRS_TABLES = (1, 2, 8, 10, 11, 12)

@@ -19,10 +19,10 @@ from trustassay.report.document import Bar, Bars, Chart, PageDocument, Section, 
 from trustassay.report.document import DocumentRow as TableRow
 from trustassay.report.terminal import visible
 from trustassay.report.text import number, split_code
+from trustassay.statistics import Floats
 from trustassay.statistics.intervals import MIN_UNITS, MIN_UNITS_FOR_MEANS, mean_interval, unit_mean
 from trustassay.text.words import amount
 
-Floats = NDArray[np.float64]
 JSON_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Controls that a terminal obeys, marks that reorder text, and halves of characters."""
 
@@ -105,14 +105,7 @@ class ExperimentResult:
 
     def to_markdown(self) -> str:
         """Return the table and the notes in Markdown."""
-        head, body = self.to_texts()
-        lines = [f"# {escape_markdown(self.title)}", ""]
-        lines += [
-            format_markdown_row(head),
-            format_markdown_row(["---"] * len(head)),
-            *map(format_markdown_row, body),
-            "",
-        ]
+        lines = [f"# {escape_markdown(self.title)}", "", *format_markdown_table(*self.to_texts())]
         lines += [f"- {escape_markdown(note)}" for note in self.notes]
         return "\n".join(lines) + "\n"
 
@@ -189,10 +182,10 @@ def _escape_signs(text: str) -> str:
     return text
 
 
-def format_markdown_row(cells: Sequence[str]) -> str:
-    """Return cells as a row of a table in Markdown; ``---`` stays as the line below headings."""
-    escaped = (cell if cell == "---" else escape_markdown(cell) for cell in cells)
-    return f"| {' | '.join(escaped)} |"
+def format_markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown, and an empty one after them."""
+    head, *body = (f"| {' | '.join(map(escape_markdown, row))} |" for row in (headings, *rows))
+    return [head, f"|{' --- |' * len(headings)}", *body, ""]
 
 
 def build_share_cells(

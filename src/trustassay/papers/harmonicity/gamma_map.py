@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trustassay.report.charts import PlaneDot, dots_svg
 from trustassay.report.document import DrawingBlock
 from trustassay.report.text import cut, score_text
+from trustassay.statistics import Floats
 
-Floats = NDArray[np.float64]
 MIN_PROMPTS = 3
 """Two prompts always lie on a line: a plane needs three."""
 MAX_TITLE_CHARACTERS = 160

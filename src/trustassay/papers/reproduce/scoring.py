@@ -144,6 +144,8 @@ def score_samples(
     with setup.selection.report_positions(samples):
         run_anywhere(run)
     by_id = {sample.id: sample for sample in folder.samples()}
+    # Samples that lack what the metric needs are in no run, and count as skipped.
+    setup.selection.refuse([setup.selection.fault(s, ()) for s in samples if s.id not in by_id])
     return [ScoredSample(by_id[a.id], a) for a in folder.assessments()]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.input.records import InputError
@@ -111,4 +111,11 @@ def load_paper(name: str) -> Callable[[ReproductionSetup], Reproduction]:
         raise UnknownNameError(did_you_mean("paper", name, PAPER_MODULES))
     # Imported only now: some papers need packages that others do not.
     module = import_module(f"trustassay.papers.reproduce.{PAPER_MODULES[name]}")
-    return cast(Callable[[ReproductionSetup], Reproduction], module.reproduce)
+
+    def compute(setup: ReproductionSetup) -> Reproduction:
+        result: Reproduction = module.reproduce(setup)
+        # Several steps may read a file, or a run for each of several models skip a sample.
+        skipped_places = {fault.where for fault in setup.selection.skipped}
+        return result.with_skipped(len(skipped_places))
+
+    return compute

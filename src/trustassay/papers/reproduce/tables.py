@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from trustassay.papers.experiments.results import (
     dump_result,
     escape_markdown,
     escape_sentence,
-    format_markdown_row,
+    format_markdown_table,
 )
 from trustassay.report.document import (
     Chart,
@@ -32,6 +32,7 @@ from trustassay.report.document import (
 )
 from trustassay.report.text import mark_code, number, with_interval
 from trustassay.statistics.intervals import UNIT_ADVICE, Estimate
+from trustassay.text.words import amount
 
 RESULT_FILES = ("reproduction.json", "reproduction.md", "reproduction.html")
 NOT_COMPARABLE = "not comparable"
@@ -232,6 +233,14 @@ class Reproduction:
     charts: Sequence[Chart] = ()
     """The drawings of its page."""
 
+    def with_skipped(self, count: int) -> Reproduction:
+        """Return the result with the number of faulty records that were skipped."""
+        if not count:
+            return self
+        verb = "was" if count == 1 else "were"
+        skipped = f"{amount(count, 'faulty record')} {verb} skipped."
+        return replace(self, data=f"{self.data} {skipped}")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
@@ -248,10 +257,8 @@ class Reproduction:
         """Return the tables, the differences and what is missing in Markdown."""
         lines = [f"# {escape_markdown(self.source)}", "", escape_markdown(self.data), ""]
         for table in self.tables:
-            headings, rows = table.to_texts()
             lines += [f"## {escape_markdown(table.heading)}", ""]
-            lines += [format_markdown_row(headings), format_markdown_row(["---"] * len(headings))]
-            lines += [*map(format_markdown_row, rows), ""]
+            lines += format_markdown_table(*table.to_texts())
             lines += [*(f"- {escape_sentence(note)}" for note in table.list_notes()), ""]
         lines += ["## What differs from the paper", ""]
         lines += [f"- {escape_sentence(difference)}" for difference in self.differences]

@@ -130,7 +130,9 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         ),
     }
     if not has_golds:
-        missing["Correctness and trust_score"] = _explain_no_golds()
+        missing["Correctness and trust_score"] = (
+            f"no sample has `answers` or `claims`; {CORRECTNESS_F1['cm']} and trust_score need them"
+        )
     # Gold answers that are sentences are hardly ever in a response word for word.
     if inventory.answers and inventory.sentence_answers * 2 <= inventory.answers:
         metric = replace(paper_rules, correctness="em")
@@ -368,7 +370,3 @@ def _describe_differences(setup: ReproductionSetup, splitter_note: str) -> list[
             f"needs 22 GB: --backend entailer={PAPER_ENTAILER}",
         )
     return [*differences, *([splitter_note] if splitter_note else [])]
-
-
-def _explain_no_golds() -> str:
-    return f"no sample has `answers` or `claims`; {CORRECTNESS_F1['cm']} and trust_score need them"

@@ -454,7 +454,7 @@ def _score_trust(
         choices |= {one.sample.id: one.assessment.verdict for one in scored}
         if not any(one.assessment.verdict for one in scored):
             reason = describe_unassessed(scored) or describe_failures(scored)[0].rstrip(".")
-            of = f" of {run.system}" * bool(run.system)
+            of = f" of {run.system}" if run.system else ""
             tables.missing[f"Trust_BC and Trust_OV{of}"] = reason
     verdicts: dict[str, Any] = {}
     for run in fact_runs:

@@ -89,7 +89,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     """
     refuse_options("fewl", setup, used_backends=USED_BACKENDS)
     paper_files = find_files(setup)
-    known = read_references(paper_files.references, setup.selection.skip_bad)
+    known = read_references(paper_files.references, setup.selection)
     parts = _Parts(setup, paper_files, known)
     for kind, file in FILES.items():
         if kind not in paper_files.paths:

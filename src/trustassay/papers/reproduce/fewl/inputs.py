@@ -167,7 +167,7 @@ class KnownReferences(NamedTuple):
     """The corrected ones."""
 
 
-def read_references(path: Path | None, skip_bad: bool) -> dict[str, KnownReferences]:
+def read_references(path: Path | None, records: RecordSelection) -> dict[str, KnownReferences]:
     """Return by question the references of a file.
 
     A record has `references`, or the `response` of one `model`.
@@ -178,7 +178,9 @@ def read_references(path: Path | None, skip_bad: bool) -> dict[str, KnownReferen
     known: dict[str, KnownReferences] = {}
     if path is None:
         return known
-    for sample in read_records(path, RecordSelection(skip_bad=skip_bad)):
+    # All of the file, and its faults among those of the data.
+    selection = RecordSelection(skip_bad=records.skip_bad, skipped=records.skipped)
+    for sample in read_records(path, selection):
         answers = dict(sample.references)
         if sample.model is not None and sample.answered:
             answers[sample.model] = (sample.response or "",)

@@ -170,7 +170,7 @@ def _ask_choices(
     answers = run_anywhere(lambda: run_five_choice(source, folder, asking, setup.selection))
     printed = {name: rate.text for name, rate in published.items()}
     right = answers.columns.index("right (published)")
-    references = _names_of(setup.references)
+    references = name_models(list(setup.references), "references", many=True)
     return {
         row.name: _build_rate(row.cells[right].values, printed.get(row.name, ""))
         for row in answers.rows
@@ -195,10 +195,6 @@ def _rank(
         ranked.notes[2],
     ]
     return {name: _copy_cell(cell) for name, cell in cells.items()}, notes
-
-
-def _names_of(uris: Sequence[str]) -> set[str]:
-    return set(name_models(list(uris), "references", many=True)) if uris else set()
 
 
 def _collect_labels(samples: Sequence[Sample]) -> dict[str, list[bool]]:
@@ -314,7 +310,7 @@ def _learn(
     """Run an experiment for each group of references; return the results by their names."""
     from trustassay.papers.experiments.learning import LearningSetup
 
-    ((_, model),) = list(name_models(list(setup.models), "model", many=True).items())[:1]
+    model = next(iter(name_models(list(setup.models), "model", many=True).values()))
     results = []
     for number, group in enumerate(paper_input.groups, 1):
         samples = [group.select(sample) for sample in paper_input.samples]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.core.evidence import EvidenceRows
 from trustassay.core.labels import read_single_label
@@ -36,9 +35,8 @@ from trustassay.papers.reproduce.setup import (
     ReproductionSetup,
     describe_backend,
 )
+from trustassay.statistics import Floats
 from trustassay.text.words import amount
-
-Floats = NDArray[np.float64]
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 MAX_RATING = 5.0

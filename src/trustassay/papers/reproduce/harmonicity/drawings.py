@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from trustassay.metrics.harmonicity.asking import PAPER_BOUND
 from trustassay.papers.harmonicity.gamma_map import (
@@ -13,7 +14,7 @@ from trustassay.papers.harmonicity.gamma_map import (
     draw_gamma_map,
     project_prompts,
 )
-from trustassay.papers.reproduce.harmonicity.answers import Floats, GammaAnswer, GammaAnswers
+from trustassay.papers.reproduce.harmonicity.answers import GammaAnswer, GammaAnswers
 from trustassay.papers.reproduce.tables import ReproducedCell, ReproducedRow, ReproducedTable
 from trustassay.report.charts import (
     beyond,
@@ -23,7 +24,7 @@ from trustassay.report.charts import (
     ridge_svg,
     ridges_of,
 )
-from trustassay.report.distributions import GroupRow, ScoreGroups
+from trustassay.report.distributions import ScoreGroups
 from trustassay.report.document import Bar, Bars, Chart, DrawingBlock, Panels
 from trustassay.report.text import number, score_text, with_error
 
@@ -36,21 +37,16 @@ def group_answers(data: GammaAnswers) -> ScoreGroups:
     return groups
 
 
-def _name_row(row: GroupRow) -> str:
-    return "all models" if row.margin else (row.model or "")
-
-
 def draw_ratings(groups: ScoreGroups) -> Chart:
     """Draw Figure 1: the mean rating in bins of gamma, with the least-squares line."""
     axes = ratings_of(groups)
     charts = []
     for column in groups.columns():
-        domain = "all domains" if column.margin else (column.domain or "")
         for row in column.rows:
             if not row.group.ratings.n:
                 continue
             line = row.group.line
-            title = ", ".join(filter(None, (domain, _name_row(row))))
+            title = ", ".join(filter(None, (column.title, row.title)))
             note = line_text(line) if line else "no line: too few ratings, or all of one gamma"
             drawing = DrawingBlock(rating_svg(groups, row.group, axes, "gamma"))
             charts.append(Chart(title, note, [drawing]))
@@ -70,7 +66,7 @@ def draw_distributions(groups: ScoreGroups) -> Chart:
     for column in groups.columns():
         bars = [
             Bar(
-                _name_row(row),
+                row.title,
                 with_error(row.group.scores.mean, row.group.scores.error),
                 ridge_svg(groups, row.group, ridges),
                 row.group.n,
@@ -78,8 +74,7 @@ def draw_distributions(groups: ScoreGroups) -> Chart:
             )
             for row in column.rows
         ]
-        domain = "all domains" if column.margin else (column.domain or "all answers")
-        charts.append(Chart(domain, "", [Bars(bars, axis)]))
+        charts.append(Chart(column.title or "all answers", "", [Bars(bars, axis)]))
     note = (
         f"Across: gamma; height: share of the answers, the tallest bar {number(100 * ridges.peak)}"
         " %; solid line: the mean; dashed: the paper's bound .05."
@@ -95,37 +90,33 @@ class MappedPrompt:
     """The first answer to it."""
     gamma: float
     """The mean over all models that answered."""
-    place: int
-    """The place of the first answer in the data."""
 
 
 def _collect_prompts(data: GammaAnswers) -> list[MappedPrompt]:
     """Return the different prompts of the data, in their order."""
-    places: dict[str, list[int]] = {}
-    for place, answer in enumerate(data.answers):
-        places.setdefault(answer.sample.question, []).append(place)
+    by_question: dict[str, list[GammaAnswer]] = {}
+    for answer in data.answers:
+        by_question.setdefault(answer.sample.question, []).append(answer)
     return [
-        MappedPrompt(
-            data.answers[group[0]],
-            float(np.mean([data.answers[place].gamma for place in group])),
-            group[0],
-        )
-        for group in places.values()
+        MappedPrompt(answers[0], float(np.mean([answer.gamma for answer in answers])))
+        for answers in by_question.values()
     ]
 
 
 def build_gamma_map(
-    data: GammaAnswers, vectors: Sequence[Floats], embedder: str
+    data: GammaAnswers, vectors: Mapping[str, ArrayLike], embedder: str
 ) -> tuple[ReproducedTable, Chart] | None:
     """Return the Gamma map with its table; ``None`` for fewer than three prompts.
 
     Args:
-        vectors: of the question of each answer.
+        vectors: by question.
     """
     prompts = _collect_prompts(data)
     if len(prompts) < MIN_PROMPTS:
         return None
-    plane = project_prompts(np.stack([vectors[prompt.place] for prompt in prompts]))
+    plane = project_prompts(
+        np.stack([vectors[prompt.answer.sample.question] for prompt in prompts])
+    )
     # All gammas may be 0: every dot is then empty.
     top = max(prompt.gamma for prompt in prompts) or 1.0
     charts, rows = [], []

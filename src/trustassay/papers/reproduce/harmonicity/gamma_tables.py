@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trustassay.metrics.harmonicity.asking import PAPER_BOUND
 from trustassay.papers.reproduce.harmonicity.answers import (
-    Floats,
     GammaAnswer,
     GammaAnswers,
     RatingsScale,
@@ -29,6 +28,7 @@ from trustassay.papers.reproduce.tables import (
 )
 from trustassay.report.distributions import ScoreGroups
 from trustassay.report.text import cut, number, with_error
+from trustassay.statistics import Floats
 from trustassay.statistics.agreement import count_categories, fleiss_kappa, item_interval
 from trustassay.statistics.correlation import value_of, weighted_spearman
 from trustassay.statistics.intervals import (
@@ -65,8 +65,8 @@ UNCHANGED = 1e-6
 class MeanFigures(NamedTuple):
     """A mean with its standard error and its interval."""
 
+    value: float | None
     n: int
-    mean: float | None
     error: float | None
     interval: Interval | None
     reason: str | None
@@ -76,7 +76,7 @@ class MeanFigures(NamedTuple):
 def estimate_mean(values: Sequence[float], bounds: Interval) -> MeanFigures:
     """Return the mean of numbers within bounds; the error is that of the paper, s / sqrt(n)."""
     if not values:
-        return MeanFigures(0, None, None, None, "there is no such answer")
+        return MeanFigures(None, 0, None, None, "there is no such answer")
     table: Floats = np.asarray(values, dtype=np.float64)
     moments = Moments()
     for value in values:
@@ -85,16 +85,15 @@ def estimate_mean(values: Sequence[float], bounds: Interval) -> MeanFigures:
     needed = MIN_UNITS if np.isin(table, bounds).all() else MIN_UNITS_FOR_MEANS
     reason = reason_too_few("answers", len(values), needed)
     interval = None if reason else interval_within_bounds(unit_mean(table), bounds)
-    return MeanFigures(len(values), moments.mean, moments.error, interval, reason)
+    return MeanFigures(moments.mean, len(values), moments.error, interval, reason)
 
 
 def _build_mean_cell(figures: MeanFigures, digits: int) -> ReproducedCell:
     """Return a cell in the paper's form, ``0.063(4)``, and the interval behind it."""
-    values: dict[str, Any] = {"value": figures.mean, **figures._asdict()}
-    del values["mean"]
-    if figures.mean is None:
+    values = figures._asdict()
+    if figures.value is None:
         return ReproducedCell(NO_FIGURE, values)
-    text = with_error(figures.mean, figures.error, digits)
+    text = with_error(figures.value, figures.error, digits)
     if figures.interval:
         low, high = (number(end, digits) for end in figures.interval)
         text += f", {low} to {high}"
@@ -269,13 +268,12 @@ def _build_mean_cells(
     if low and max(answer.gamma for answer in low) <= UNCHANGED:
         # A bound on such a mean would come from the limits of gamma alone.
         low_gamma = low_gamma._replace(interval=None, reason=f"all {len(low):,} are 0")
-    shares = [_estimate_share_below(answers, PAPER_BOUND)]
     cells = [
         _build_mean_cell(estimate_mean([a.gamma for a in answers], (0.0, 1.0)), 3),
         _build_mean_cell(low_gamma, 3),
         _build_rating_cell(answers, scale),
         _build_rating_cell(low, scale),
-        *shares,
+        _estimate_share_below(answers, PAPER_BOUND),
     ]
     if bound != PAPER_BOUND:
         cells += [
@@ -296,10 +294,10 @@ def _build_rating_cell(
 
 def _estimate_share_below(answers: Sequence[GammaAnswer], bound: float) -> ReproducedCell:
     figures = estimate_mean([float(a.gamma < bound) for a in answers], (0.0, 1.0))
-    assert figures.mean is not None  # a model without answers has no row
+    assert figures.value is not None  # a model without answers has no row
     interval = figures.interval and (100 * figures.interval[0], 100 * figures.interval[1])
     return ReproducedCell.of_estimate(
-        100 * figures.mean, interval, digits=1, n=figures.n, reason=figures.reason
+        100 * figures.value, interval, digits=1, n=figures.n, reason=figures.reason
     )
 
 
@@ -437,8 +435,6 @@ def build_fits(groups: ScoreGroups) -> ReproducedTable:
     for column in groups.columns():
         for row in column.rows:
             line = row.group.line
-            domain = "all domains" if column.margin else (column.domain or "")
-            model = "all models" if row.margin else (row.model or "")
             n = row.group.ratings.n
             if line is None:
                 why = reason_too_few("ratings", n, 2) or "all ratings are at one gamma"
@@ -452,7 +448,7 @@ def build_fits(groups: ScoreGroups) -> ReproducedTable:
                         (line.intercept, line.intercept_interval),
                     )
                 ]
-            name = ", ".join(filter(None, (domain, model)))
+            name = ", ".join(filter(None, (column.title, row.title)))
             rows.append(ReproducedRow(name, [*cells, ReproducedCell.of_count(n)]))
     columns = ["m", "b", "n"]
     return ReproducedTable(

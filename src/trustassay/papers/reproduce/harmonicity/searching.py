@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
+from numpy.typing import ArrayLike
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
@@ -23,7 +23,6 @@ from trustassay.papers.harmonicity.perturbed import (
     perturb_samples,
 )
 from trustassay.papers.reproduce.harmonicity.answers import (
-    Floats,
     find_embedder,
     name_embedder,
 )
@@ -76,12 +75,11 @@ RECORDED_ASCENT_PROMPT = "Tell me about the four moons of the planet Venus."
 RECORDED_ASCENT_REPLIES = "ascent-replies.jsonl.gz"
 
 
-def embed_questions(samples: Sequence[Sample], setup: ReproductionSetup) -> list[Floats]:
-    """Return the vector of each question."""
+def embed_questions(samples: Sequence[Sample], setup: ReproductionSetup) -> dict[str, ArrayLike]:
+    """Return vectors by question."""
     embedder = Backends.of(embed=resolve.embedder(find_embedder(setup)))
     texts = list(dict.fromkeys(sample.question for sample in samples))
-    vectors = run_anywhere(lambda: embed_in_batches(texts, embedder, setup.options.calls))
-    return [np.asarray(vectors[sample.question], dtype=np.float64) for sample in samples]
+    return {**run_anywhere(lambda: embed_in_batches(texts, embedder, setup.options.calls))}
 
 
 def build_isotropy(samples: Sequence[Sample], setup: ReproductionSetup) -> ReproducedTable:
@@ -157,11 +155,8 @@ def build_ascent(setup: ReproductionSetup) -> tuple[ReproducedTable | None, str]
     """
     if setup.models or not setup.is_bundled:
         return None, ASCENT_COMMAND
-    model, options, start = (
-        open_recorded_model(RECORDED_ASCENT_REPLIES),
-        RECORDED_ASCENT,
-        RECORDED_ASCENT_PROMPT,
-    )
+    model = open_recorded_model(RECORDED_ASCENT_REPLIES)
+    options, start = RECORDED_ASCENT, RECORDED_ASCENT_PROMPT
     # Recorded replies must not get into the cache that other runs share.
     calls = replace(setup.options.calls, cache=None)
     out = setup.folder / "ascent"
