@@ -358,6 +358,18 @@ def test_models_are_ranked_and_their_pairs_ordered(run: Reproduce, tmp_path: Pat
     )
 
 
+def test_answers_without_a_label_are_counted_beside_the_true_rates(
+    run: Reproduce, tmp_path: Path
+) -> None:
+    rows = models_of(N)
+    for row in rows[:2]:
+        del row["label"]
+    jsonl(tmp_path / "data" / "five-choice.jsonl", rows)
+    (ranking,) = tables_of(run(), "Table 4")
+    assert [row.cells[0].values["n"] for row in ranking.rows] == [N - 1, N - 1]
+    assert any("Left out of the true rates: 2 answers" in note for note in ranking.notes)
+
+
 def test_two_models_that_never_differ_have_no_order(run: Reproduce, tmp_path: Path) -> None:
     rows = [
         question(i, references={"judge": f"right {i}"}, model=model, response=f"right {i}", label=1)

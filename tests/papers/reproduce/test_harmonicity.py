@@ -149,7 +149,8 @@ def test_one_rater_has_no_agreement_and_the_cell_says_so(data: Path, tmp_path: P
     kappa = cell(result, "Section 4: agreement", "webqa", "Fleiss' kappa")
     assert kappa.text == "–"
     assert "two or more" in kappa.values["reason"]
-    assert any("One rater" in note for note in table(result, "Section 4: agreement").notes)
+    reason = "1 rater: agreement needs two or more for an answer."
+    assert any(reason in note for note in table(result, "Section 4: agreement").notes)
     assert cell(result, "Table 8", "big", "⟨R⟩").text == "4.50(50)"
 
 

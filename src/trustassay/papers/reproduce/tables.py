@@ -116,23 +116,33 @@ class ReproducedRow:
     """One for each column."""
 
 
+def group_by_reason(
+    columns: Sequence[str], rows: Sequence[ReproducedRow]
+) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Return row and column of figures that are missing, or lack an interval.
+
+    The key is ``Undefined`` or ``No interval``, and the reason.
+    """
+    places: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for row in rows:
+        for column, cell in zip(columns, row.cells, strict=True):
+            if reason := cell.values.get("reason"):
+                what = "Undefined" if cell.values.get("value") is None else "No interval"
+                places.setdefault((what, reason), []).append((row.name, column))
+    return places
+
+
 def list_missing_intervals(columns: Sequence[str], rows: Sequence[ReproducedRow]) -> list[str]:
     """Return a note for each reason why figures, or their intervals, are missing.
 
     Args:
         columns: the headings of the figures. rows: their cells, whose ``reason`` says why.
     """
-    places: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        for column, cell in zip(columns, row.cells, strict=True):
-            if reason := cell.values.get("reason"):
-                what = "Undefined" if cell.values.get("value") is None else "No interval"
-                places.setdefault((what, reason), []).append(f"{row.name} ({column})")
     notes = []
-    for (what, reason), where in places.items():
-        listed = "; ".join(where[:MAX_PLACES_LISTED])
-        if len(where) > MAX_PLACES_LISTED:
-            listed += f" and {len(where) - MAX_PLACES_LISTED} more"
+    for (what, reason), places in group_by_reason(columns, rows).items():
+        listed = "; ".join(f"{name} ({column})" for name, column in places[:MAX_PLACES_LISTED])
+        if len(places) > MAX_PLACES_LISTED:
+            listed += f" and {len(places) - MAX_PLACES_LISTED} more"
         notes.append(f"{what}: {listed}: {reason}.")
     return notes
 

@@ -28,6 +28,7 @@ from trustassay.papers.reproduce.tables import (
     ReproducedRow,
     ReproducedTable,
     Reproduction,
+    group_by_reason,
     list_missing_intervals,
 )
 from trustassay.papers.reproduce.trustscore_raters import (
@@ -167,16 +168,17 @@ def _build_table_1(tables: ScoreTables, seed: int) -> ReproducedTable:
 
 def _list_reasons(columns: Sequence[str], rows: Sequence[ReproducedRow]) -> list[str]:
     """Return a note for each reason why correlations, or their intervals, are missing."""
-    places: dict[tuple[str, str], dict[str, list[str]]] = {}
-    computed: Counter[str] = Counter()
-    for row in rows:
-        for column, cell in zip(columns, row.cells, strict=True):
-            computed[column] += bool(cell.values.get("n"))
-            if reason := cell.values.get("reason"):
-                what = "Undefined" if cell.values.get("value") is None else "No interval"
-                places.setdefault((what, reason), {}).setdefault(column, []).append(row.name)
+    computed = Counter(
+        column
+        for row in rows
+        for column, cell in zip(columns, row.cells, strict=True)
+        if cell.values.get("n")
+    )
     notes = []
-    for (what, reason), by_column in places.items():
+    for (what, reason), places in group_by_reason(columns, rows).items():
+        by_column: dict[str, list[str]] = {}
+        for name, column in places:
+            by_column.setdefault(column, []).append(name)
         listed = []
         for column, names in by_column.items():
             are_all = 1 < computed[column] == len(names)

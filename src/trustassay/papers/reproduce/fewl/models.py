@@ -42,6 +42,7 @@ from trustassay.papers.reproduce.tables import (
 from trustassay.report.document import Chart
 from trustassay.runs.needs import name_models
 from trustassay.statistics.intervals import MIN_UNITS, binomial_interval
+from trustassay.text.words import amount
 
 
 class PublishedRate(NamedTuple):
@@ -134,9 +135,15 @@ def build_ranking(
         selection = RecordSelection(skip_bad=selection.skip_bad)
     else:
         notes.append("Free answers instead of choices; right by the labels of the file.")
+        labels_by_model = _collect_labels(samples)
+        if unused := len(samples) - sum(map(len, labels_by_model.values())):
+            notes.append(
+                f"Left out of the true rates: {amount(unused, 'answer')} without a model, or "
+                "without a label that can be read."
+            )
         rates = {
             name: _build_rate({"count": sum(labels), "n": len(labels)}, "")
-            for name, labels in _collect_labels(samples).items()
+            for name, labels in labels_by_model.items()
         }
     scores: Mapping[str, ReproducedCell] = {}
     if len(rates) > 1:
@@ -198,7 +205,7 @@ def _rank(
 
 
 def _collect_labels(samples: Sequence[Sample]) -> dict[str, list[bool]]:
-    """Return by model which answers are right; a model without labels is left out."""
+    """Return by model which answers are right, of those with a model and a label."""
     labels: dict[str, list[bool]] = {}
     for sample in samples:
         label = read_single_label(sample.label)

@@ -41,6 +41,7 @@ from trustassay.statistics.intervals import (
     unit_mean,
 )
 from trustassay.statistics.regression import Moments
+from trustassay.text.words import amount
 
 NO_EXAMPLES = (
     "prompt, answers or embedder are not those of the paper's tables; of Tables 3 and 4 it does "
@@ -389,21 +390,19 @@ def build_agreement(data: GammaAnswers) -> ReproducedTable | None:
     """Return the agreement of the raters by domain; ``None`` without a file of ratings."""
     if data.ratings is None:
         return None
-    rows = []
-    notes = ["The paper reports about 0.6 for each domain, of four raters."]
+    columns, rows = ["Fleiss' kappa", "raters", "answers rated by all"], []
     for domain, answers in data.by_domain().items():
         raters, table = tabulate_ratings(data.ratings, answers)
         rows.append(_build_agreement_row(domain or "all answers", raters, table))
-    if any(len(row.cells) and row.cells[0].values.get("raters") == 1 for row in rows):
-        notes.append("One rater: agreement cannot be computed; it needs two or more for an answer.")
+    note = "The paper reports about 0.6 for each domain, of four raters."
     return ReproducedTable(
         "Section 4",
         "agreement of the raters",
-        ["Fleiss' kappa", "raters", "answers rated by all"],
+        columns,
         rows,
         NO_MEANS,
         "Domain",
-        notes,
+        [note, *list_missing_intervals(columns, rows)],
     )
 
 
@@ -418,7 +417,7 @@ def _build_agreement_row(name: str, raters: Sequence[str], table: Floats) -> Rep
     counts = [ReproducedCell.of_count(len(raters)), ReproducedCell.of_count(n)]
     reason: str | None = None
     if len(raters) < 2:
-        reason = f"{len(raters)} raters: agreement needs two or more"
+        reason = f"{amount(len(raters), 'rater')}: agreement needs two or more for an answer"
     elif not n:
         reason = "no answer is rated by all raters"
     if reason:
