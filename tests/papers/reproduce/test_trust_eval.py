@@ -175,6 +175,16 @@ def test_a_model_that_is_given_answers_the_questions(tmp_path: Path) -> None:
     assert [len(model.requests) for model in models] == [2, 2]
 
 
+def test_a_model_is_asked_the_bundled_questions_whoever_answered_them(tmp_path: Path) -> None:
+    model = ScriptedChat("It is red [1].", name="new")
+    setup = setup_of(None, tmp_path, models=[model], selection=RecordSelection(limit=2))
+    result = reproduce(setup)
+    # Two questions of each of the two bundled files.
+    assert result.data.startswith("4 answers of the given models to the bundled questions")
+    assert table(result, "The 28 figures, profile=paper").columns == ["new"]
+    assert len(model.requests) == 4
+
+
 def test_a_model_of_no_row_is_refused_and_the_error_says_what_model_does(tmp_path: Path) -> None:
     data = write(tmp_path / "answers.jsonl", RECORDS)
     model = ScriptedChat("It is red [1].", name="new")

@@ -165,6 +165,9 @@ def _collect_systems(setup: ReproductionSetup) -> tuple[list[ModelSamples], Mapp
     if setup.models:
         # A model that is given answers the questions anew.
         questions = [replace(s, response=None, label=None) for s in samples]
+        if setup.is_bundled:
+            # The user's models are asked the bundled questions, whoever answered them.
+            questions = [replace(s, model=None) for s in questions]
         return assign_samples(questions, setup.models)
     names = dict.fromkeys(sample.model or "" for sample in samples)
     return [
