@@ -166,6 +166,8 @@ class ReproducedTable:
     """Sentences on what the table holds and lacks."""
     texts: Sequence[str] = ()
     """The columns that hold sentences, which are wrapped."""
+    charts: Sequence[Chart] = ()
+    """The drawings that belong to it."""
 
     @property
     def has_printed_figures(self) -> bool:

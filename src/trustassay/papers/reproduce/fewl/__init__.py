@@ -41,7 +41,6 @@ from trustassay.papers.reproduce.fewl.scores import (
 from trustassay.papers.reproduce.scoring import refuse_options
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
-from trustassay.report.document import Chart
 from trustassay.runs.needs import name_models
 from trustassay.text.words import amount
 
@@ -66,17 +65,15 @@ class _Parts:
     known: Mapping[str, KnownReferences]
     """By question, the references of the data's own file of them."""
     tables: list[ReproducedTable] = field(default_factory=list)
-    charts: list[Chart] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
 
-    def add(self, place: str, part: models.ReproducedPart | str) -> None:
-        """Add a table with its drawings, or say what it needs."""
-        if isinstance(part, str):
-            self.missing[place] = part
+    def add(self, place: str, table: ReproducedTable | str) -> None:
+        """Add a table, or say what it needs."""
+        if isinstance(table, str):
+            self.missing[place] = table
         else:
             self.missing.pop(place, None)
-            self.tables.append(part.table)
-            self.charts += part.charts
+            self.tables.append(table)
 
 
 def reproduce(setup: ReproductionSetup) -> Reproduction:
@@ -105,6 +102,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         if path := paper_files.paths.get(kind):
             with _name_file_in_errors(path):
                 step(parts, path)
+    tables = sorted(parts.tables, key=lambda table: _order_place(table.number))
     notes = [
         f"{path.name} is not used: another file gives the same." for path in paper_files.unused
     ]
@@ -112,11 +110,11 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         "fewl",
         SOURCE,
         _describe_data(setup, paper_files),
-        sorted(parts.tables, key=lambda table: _order_place(table.number)),
+        tables,
         [*_list_differences(setup), *notes],
         dict(sorted(parts.missing.items(), key=lambda item: _order_place(item[0]))),
         setup.describe_settings(),
-        parts.charts,
+        [chart for table in tables for chart in table.charts],
     )
 
 

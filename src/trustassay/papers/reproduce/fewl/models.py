@@ -39,7 +39,6 @@ from trustassay.papers.reproduce.tables import (
     ReproducedRow,
     ReproducedTable,
 )
-from trustassay.report.document import Chart
 from trustassay.runs.needs import name_models
 from trustassay.statistics.intervals import MIN_UNITS, binomial_interval
 from trustassay.text.words import amount
@@ -67,16 +66,9 @@ RANK_REASON = (
 SAMPLE_REASON = "the answers of Flan-T5, GPT-3.5 and GPT-4 were not published"
 
 
-class ReproducedPart(NamedTuple):
-    """A table with the drawings that belong to it."""
-
-    table: ReproducedTable
-    charts: Sequence[Chart] = ()
-
-
-def _copy_cell(cell: Cell, paper: str = "") -> ReproducedCell:
+def _copy_cell(cell: Cell) -> ReproducedCell:
     """Return the cell of an experiment as one of a reproduction."""
-    return ReproducedCell(cell.text or NO_FIGURE, dict(cell.values), paper)
+    return ReproducedCell(cell.text or NO_FIGURE, dict(cell.values))
 
 
 def _find_fewl_row(rows: Sequence[ExperimentRow]) -> ExperimentRow:
@@ -104,7 +96,7 @@ def digest_outputs(path: Path, questions: Sequence[Sample]) -> str:
 
 def build_ranking(
     source: Path, results: Mapping[str, Path], setup: ReproductionSetup, folder: Path
-) -> ReproducedPart | str:
+) -> ReproducedTable | str:
     """Return Table 4, or what it needs.
 
     ``source`` holds questions with choices, or answers of models with `label` and `references`.
@@ -161,8 +153,7 @@ def build_ranking(
         for name, rate in sorted(rates.items(), key=lambda item: -item[1].values["value"])
     ]
     title, columns = "models by true non-hallucination rate and by FEWL", ("true rate", "FEWL")
-    table = ReproducedTable("Table 4", title, columns, rows, RANK_REASON, "model", notes)
-    return ReproducedPart(table)
+    return ReproducedTable("Table 4", title, columns, rows, RANK_REASON, "model", notes)
 
 
 def _ask_choices(
@@ -225,7 +216,7 @@ def _build_rate(counts: Mapping[str, Any], paper: str) -> ReproducedCell:
 # Table 5
 
 
-def order_pairs(source: Path, setup: ReproductionSetup, folder: Path) -> ReproducedPart:
+def order_pairs(source: Path, setup: ReproductionSetup, folder: Path) -> ReproducedTable:
     """Return Table 5: how often the score orders two models' answers as TruthfulQA's metric does.
 
     Raises:
@@ -242,7 +233,7 @@ def order_pairs(source: Path, setup: ReproductionSetup, folder: Path) -> Reprodu
         ReproducedRow(pair, [_copy_cell(row.cells[index]) for row in rows_of_table])
         for index, pair in enumerate(ordered.columns)
     ]
-    table = ReproducedTable(
+    return ReproducedTable(
         "Table 5",
         "pairs of answers in the order of TruthfulQA's metric, in %",
         columns,
@@ -251,7 +242,6 @@ def order_pairs(source: Path, setup: ReproductionSetup, folder: Path) -> Reprodu
         "models",
         ordered.notes,
     )
-    return ReproducedPart(table)
 
 
 # Tables 6 and 7
@@ -259,7 +249,7 @@ def order_pairs(source: Path, setup: ReproductionSetup, folder: Path) -> Reprodu
 
 def learn_from_examples(
     paper_input: PaperInput, setup: ReproductionSetup, folder: Path
-) -> ReproducedPart:
+) -> ReproducedTable:
     """Return Table 6: answers after examples that FEWL chose, against those of the baseline.
 
     Raises:
@@ -278,13 +268,12 @@ def learn_from_examples(
     columns = ("baseline, %", "FEWL, %", "tie, %")
     title = "answers after chosen examples"
     reason = "the authors published neither the examples nor the answers"
-    table = ReproducedTable("Table 6", title, columns, rows, reason, "judge", notes)
-    return ReproducedPart(table)
+    return ReproducedTable("Table 6", title, columns, rows, reason, "judge", notes)
 
 
 def tune_on_choices(
     paper_input: PaperInput, setup: ReproductionSetup, folder: Path
-) -> ReproducedPart:
+) -> ReproducedTable:
     """Return Table 7: win rates of a model tuned on chosen answers over the model as it was.
 
     Raises:
@@ -304,8 +293,7 @@ def tune_on_choices(
         notes += result.notes
     title = "win rate of the tuned model over the model as it was"
     reason = "the authors published neither the chosen answers nor the tuned models"
-    table = ReproducedTable("Table 7", title, ("win rate, %",), rows, reason, "answers", notes)
-    return ReproducedPart(table)
+    return ReproducedTable("Table 7", title, ("win rate, %",), rows, reason, "answers", notes)
 
 
 def _learn(
@@ -335,7 +323,7 @@ def _learn(
 # Figures
 
 
-def judge_lazy_answers(source: Path, setup: ReproductionSetup, folder: Path) -> ReproducedPart:
+def judge_lazy_answers(source: Path, setup: ReproductionSetup, folder: Path) -> ReproducedTable:
     """Return Figure 2: how many answers to neighbouring questions are right of the question.
 
     Raises:
@@ -352,15 +340,21 @@ def judge_lazy_answers(source: Path, setup: ReproductionSetup, folder: Path) -> 
     ]
     title = "answers to neighbouring questions as answers to the question"
     reason = "Figure 2 prints no numbers, and the judge was GPT-4"
-    table = ReproducedTable(
-        "Figure 2", title, result.columns, rows, reason, "answers to", result.notes
+    return ReproducedTable(
+        "Figure 2",
+        title,
+        result.columns,
+        rows,
+        reason,
+        "answers to",
+        result.notes,
+        charts=result.drawings,
     )
-    return ReproducedPart(table, result.drawings)
 
 
 def compare_references(
     groups: Sequence[GroupScores], setup: ReproductionSetup, folder: Path
-) -> ReproducedPart | str:
+) -> ReproducedTable | str:
     """Return Figures 3 and 4: how references agree with wrong and corrected answers.
 
     Each reference has its first answer, as in the paper.
@@ -386,7 +380,13 @@ def compare_references(
     ]
     title = "what references agree with, and ratings of their answers"
     reason = "the figures print no numbers"
-    table = ReproducedTable(
-        "Figures 3 and 4", title, wanted, rows, reason, "reference", result.notes
+    return ReproducedTable(
+        "Figures 3 and 4",
+        title,
+        wanted,
+        rows,
+        reason,
+        "reference",
+        result.notes,
+        charts=result.drawings,
     )
-    return ReproducedPart(table, result.drawings)
