@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from trustassay.calls.backends import MODEL_ROLE
 from trustassay.core.asked import AskedModel, load_rows
 from trustassay.core.assessment import REMARKS
 from trustassay.core.outcome import BLANK
@@ -64,7 +63,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     """
     rows = read_asked_rows(summary)
     result = describe_unanswered(rows)
-    has_empty_reply = any("empty" in row.missing and row.role != MODEL_ROLE for row in rows)
+    has_empty_reply = any("empty" in row.missing for row in rows)
     outcomes = summary.get("outcomes", {}).values()
     counts_blank = any(BLANK in outcome["reasons"] for outcome in outcomes)
     for name, count in summary.get("answers", {}).items():
@@ -81,11 +80,11 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             if kind == MODEL_NOT_GIVEN and metric in summary.get(LEFT_OUT, {}):
                 continue
             consequence = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
-            # An empty answer is no failure of a call, unlike the empty reply of a reference.
-            if kind == "empty":
-                consequence = f"answers {_was_or_were(count)} empty"
+            # An empty answer is no failure of a call, unlike an empty reply.
             if kind == "empty" and has_empty_reply:
                 consequence = "samples failed: an empty reply, or an empty answer"
+            elif kind == "empty":
+                consequence = f"answers {_was_or_were(count)} empty"
             result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
     result += write_left_out(summary)
     for metric, metric_summary in summary.get("metrics", {}).items():
