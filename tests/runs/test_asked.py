@@ -307,6 +307,21 @@ def test_a_second_reader_that_fails_is_counted_although_the_first_verdict_stays(
     assert asked(score_rows(), "second")["careful"]["missing"] == {"error": 3}
 
 
+def test_a_preparation_that_fails_is_counted_for_all_samples() -> None:
+    class Down(Angles):
+        name = "down"
+
+        def vectors(self, texts: Sequence[str]) -> Any:
+            raise CallError("down: unreachable", "connection")
+
+    models: dict[str, Any] = {"similarity": "novel", "embedder": Down()}
+    models["references"] = {"a": Speaker("m1", answer)}
+    run = score(QUESTIONS, metrics=STRICT, cache=None, **models)
+    assert run.summaries["fewl"].failed == 6
+    sentence = "embedder down did not answer in 6 samples (unreachable)"
+    assert write_remarks(run.summary_file, 6)[0] == sentence
+
+
 def test_a_retriever_that_fails_is_counted_and_named() -> None:
     class Shelf:
         name = "shelf"
