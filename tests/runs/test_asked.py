@@ -298,13 +298,15 @@ def test_a_second_reader_that_fails_is_counted_although_the_first_verdict_stays(
     def score_rows() -> Run:
         entailer = Recorder(lambda *_: (0.1, 0.1, 0.8))
         models: dict[str, Any] = {"entailer": entailer, "second": second}
-        return score(rows, metrics="faithfulness", out=tmp_path / "run", cache=None, **models)
+        metrics = ["faithfulness", "factcheck"]
+        return score(rows, metrics=metrics, out=tmp_path / "run", cache=None, **models)
 
     run = score_rows()
-    assert [a.error for a in run.assessments] == [None] * 3
-    assert asked(run, "second")["careful"]["missing"] == {"error": 3}
+    assert [a.error for a in run.assessments] == [None] * 6
+    row = asked(run, "second")["careful"]
+    assert (row["missing"], row["samples"]) == ({"error": 6}, 3)
     # A second start asks again, and the failures are not added up.
-    assert asked(score_rows(), "second")["careful"]["missing"] == {"error": 3}
+    assert asked(score_rows(), "second")["careful"] == row
 
 
 def test_a_preparation_that_fails_is_counted_for_all_samples() -> None:

@@ -347,8 +347,8 @@ def _add_other_outcomes(folder: RunFolder, totals: AskedTotals, samples: int) ->
         of_all=samples,
     )
     second_readings = (folder.read_json(SECOND_FILE) or {}).get("asked", ())
-    for asked in second_readings:
-        totals.add((), [read_asked(asked)])
+    for asked_of_sample in second_readings:
+        totals.add((), map(read_asked, asked_of_sample))
 
 
 class ModelNamer:
