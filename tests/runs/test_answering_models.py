@@ -29,7 +29,7 @@ from trustassay.runs.counts import ModelNamer
 from trustassay.runs.folder import RunFolder, find_run_model
 from trustassay.runs.generate import GenerateOptions, generate
 from trustassay.runs.needs import name_models
-from trustassay.runs.remarks import describe_left_out, write_remarks
+from trustassay.runs.remarks import describe_asked_instead, describe_left_out, write_remarks
 from trustassay.view.index import _answering_models
 
 METRIC = "harmonicity:perturbations=3"
@@ -705,10 +705,13 @@ def test_a_score_that_asked_nobody_keeps_the_name_of_its_sample() -> None:
 
 
 def test_many_models_are_listed_in_part() -> None:
-    sentences = describe_left_out({f"m{number}": number for number in range(1, 31)})
+    counts = {f"m{number}": number for number in range(1, 31)}
+    sentences = describe_left_out(counts)
     assert len(sentences) == 9
     assert sentences[0] == "left out: 30 answers of m30: no --model m30=URI was given"
     assert sentences[-1] == f"left out: {sum(range(1, 23))} answers of 22 other models"
+    instead = describe_asked_instead({"big": counts}, "was")
+    assert instead[8:] == ["253 answers of 22 other models: big was asked instead"]
 
 
 def test_the_error_survives_pickling() -> None:

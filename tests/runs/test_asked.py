@@ -18,6 +18,8 @@ from trustassay.compare.gate import gate
 from trustassay.compare.gate_rules import EarlierRun, parse_bound
 from trustassay.core.capabilities import ChatRequest, Reply
 from trustassay.errors import BackendError, CallError
+from trustassay.input.reading import LocatedSample
+from trustassay.live.scorer import read_record
 from trustassay.metrics import Judge
 from trustassay.metrics.fewl import Fewl
 from trustassay.ray import merge, shard
@@ -292,26 +294,34 @@ def test_a_second_reader_that_fails_is_counted_although_the_first_verdict_stays(
 
     second = Recorder(fail)
     second.name = "careful"
-    run = score(
-        rows,
-        metrics="faithfulness",
-        entailer=Recorder(lambda *_: (0.1, 0.1, 0.8)),
-        second=second,
-        out=tmp_path / "run",
-        cache=None,
-    )
-    assert [a.error for a in run.assessments] == [None] * 3
-    assert asked(run, "second")["careful"]["missing"] == {"error": 3}
+
+    def score_rows() -> Run:
+        entailer = Recorder(lambda *_: (0.1, 0.1, 0.8))
+        models: dict[str, Any] = {"entailer": entailer, "second": second}
+        metrics = ["faithfulness", "factcheck"]
+        return score(rows, metrics=metrics, out=tmp_path / "run", cache=None, **models)
+
+    run = score_rows()
+    assert [a.error for a in run.assessments] == [None] * 6
+    row = asked(run, "second")["careful"]
+    assert (row["missing"], row["samples"]) == ({"error": 6}, 3)
     # A second start asks again, and the failures are not added up.
-    again = score(
-        rows,
-        metrics="faithfulness",
-        entailer=Recorder(lambda *_: (0.1, 0.1, 0.8)),
-        second=second,
-        out=tmp_path / "run",
-        cache=None,
-    )
-    assert asked(again, "second")["careful"]["missing"] == {"error": 3}
+    assert asked(score_rows(), "second")["careful"] == row
+
+
+def test_a_preparation_that_fails_is_counted_for_all_samples() -> None:
+    class Down(Angles):
+        name = "down"
+
+        def vectors(self, texts: Sequence[str]) -> Any:
+            raise CallError("down: unreachable", "connection")
+
+    models: dict[str, Any] = {"similarity": "novel", "embedder": Down()}
+    models["references"] = {"a": Speaker("m1", answer)}
+    run = score(QUESTIONS, metrics=STRICT, cache=None, **models)
+    assert run.summaries["fewl"].failed == 6
+    sentence = "embedder down did not answer in 6 samples (unreachable)"
+    assert write_remarks(run.summary_file, 6)[0] == sentence
 
 
 def test_a_retriever_that_fails_is_counted_and_named() -> None:
@@ -437,6 +447,19 @@ def test_the_empty_reply_of_a_reference_is_no_empty_answer() -> None:
     assert remarks[0].startswith("reference b (m2) did not answer 6 of 6 requests (empty reply: 6)")
 
 
+def test_the_empty_reply_of_the_model_about_an_answer_is_no_empty_answer() -> None:
+    class Silent:
+        name, shared = "silent", False
+
+        async def reply(self, request: ChatRequest) -> Reply:
+            raise CallError("the reply is empty", "empty")
+
+    row = {"question": "What colour is the lamp?", "response": "The lamp is red."}
+    run = score([row], metrics="harmonicity", model=Silent(), cache=None)
+    remarks = write_remarks(run.summary_file, 1)
+    assert "harmonicity: 1 of 1 samples failed: an empty reply, or an empty answer" in remarks
+
+
 def test_a_run_in_which_all_answered_says_nothing(capsys: Any) -> None:
     from trustassay.cli.results import print_run
 
@@ -447,13 +470,41 @@ def test_a_run_in_which_all_answered_says_nothing(capsys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["yes", ["b"], {"references": "b"}, {"references": {"b": {"server": "many"}}}]
+    "field",
+    [
+        "yes",
+        ["b"],
+        {"references": "b"},
+        {"references": {"b": {"server": "many"}}},
+        {"references": {"b": {"server": 1}}},
+    ],
 )
-def test_a_field_of_the_user_with_the_same_name_is_no_table(field: Any) -> None:
+def test_a_field_of_the_user_with_the_same_name_is_no_table(tmp_path: Path, field: Any) -> None:
     rows = [dict(row, references={"a": "h"}, asked_models=field) for row in QUESTIONS]
-    run = score(rows, metrics=STRICT, similarity="novel", embedder=Angles(), cache=None)
+    how: dict[str, Any] = {"similarity": "novel", "embedder": Angles(), "cache": None}
+    run = score(rows, metrics=STRICT, **how)
     assert [a.error for a in run.assessments] == [None] * 6
     assert "references" not in run.summary_file["asked"]
+    # Nor beside a run, in a file that this did not write.
+    referred(answer, path=tmp_path / "run")
+    path = tmp_path / "run" / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "references" not in score(path, metrics=STRICT, **how).summary_file["asked"]
+
+
+def test_outcomes_that_come_with_a_single_record_are_no_outcomes() -> None:
+    forged = {"references": {"b": {"server": 1}}}
+    record = read_record({**QUESTIONS[0], "asked_models": forged}, {})
+    assert isinstance(record, LocatedSample)
+    assert "asked_models" not in record.sample.metadata
+
+
+def test_the_samples_of_a_run_keep_who_did_not_answer(tmp_path: Path) -> None:
+    run = referred(broken_at(0, 20), path=tmp_path / "run")
+    how: dict[str, Any] = {"similarity": "novel", "embedder": Angles(), "cache": None}
+    again = score(run.path / "samples.jsonl", metrics=STRICT, **how)
+    assert [a.fault for a in again.assessments] == [a.fault for a in run.assessments]
+    assert asked(again, "references")["b"]["missing"] == {"refused": 2}
 
 
 def test_names_of_models_are_escaped_on_the_page(tmp_path: Path) -> None:

@@ -156,14 +156,14 @@ class AskedTotals:
         self._at_least: set[tuple[str, str]] = set()
 
     def add(
-        self, outcomes: Iterable[Asked], failed: Iterable[Asked] = (), *, samples: int = 1
+        self, outcomes: Iterable[Asked], failed: Iterable[Asked] = (), *, of_all: int = 0
     ) -> None:
-        """Add the outcomes that belong to one sample, by all its metrics and stages.
+        """Add the outcomes that belong to one sample, by all its metrics and stages, or to all.
 
         Args:
             failed: those of failures, from :func:`count_failures_once`.
-            samples: how many samples a missing reply touched, where that is known to be another
-                number than 1, such as 0 for requests before the first sample.
+            of_all: the number of all samples if the outcomes belong to all, as those of a
+                preparation do.
         """
         touched = set()
         failures = list(failed)
@@ -175,7 +175,8 @@ class AskedTotals:
                 self._outcomes.setdefault((role, name), Counter()).update(kinds)
                 if kinds.keys() - {ANSWERED}:
                     touched.add((role, name))
-        self._samples.update(dict.fromkeys(touched, samples))
+        for key in touched:
+            self._samples[key] = of_all or self._samples[key] + 1
 
     def rows(self, backends: Mapping[str, Any]) -> list[AskedModel]:
         """Return the rows, those with most missing replies first.

@@ -33,7 +33,7 @@ from trustassay.runs.answering_models import ArrivingBackends, check_model
 from trustassay.runs.execute import DEFAULT_RUN_SAMPLES_AT_ONCE, assess_with_both
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
-from trustassay.runs.intake import RunOptions
+from trustassay.runs.intake import RunOptions, remove_outcomes
 from trustassay.runs.needs import check_run_keys, check_served, resolve_metrics
 
 if TYPE_CHECKING:
@@ -267,8 +267,10 @@ def read_record(
     except InputError as error:
         return InputFault("", (Problem("record", str(error)),))
     # Some layouts hold one answer for each of several systems in a record.
-    message = f"holds answers of several systems (expected {expected})"
-    return InputFault("", (Problem("record", message),)) if other_samples else result
+    if other_samples:
+        message = f"holds answers of several systems (expected {expected})"
+        return InputFault("", (Problem("record", message),))
+    return remove_outcomes(result)
 
 
 def find_problems(sample: Sample, metrics: Sequence[Metric], backends: Backends) -> list[Problem]:

@@ -326,14 +326,14 @@ def count_run(
             )
             result.choice.add(row.findings, row.place)
             step()
-    _add_other_outcomes(folder, result.asked)
+    _add_other_outcomes(folder, result.asked, total)
     result.outcomes, result.kind = run_outcomes.by_metric(), kinds.kind
     result.columns = run_outcomes.by_column(columns.columns())
     result.repeated, result.copied = run_outcomes.repeated, run_outcomes.copied
     return result
 
 
-def _add_other_outcomes(folder: RunFolder, totals: AskedTotals) -> None:
+def _add_other_outcomes(folder: RunFolder, totals: AskedTotals, samples: int) -> None:
     """Add the outcomes of requests that no sample and no assessment holds.
 
     They are those of preparations, and of second readings that failed: the answer keeps its first
@@ -344,10 +344,11 @@ def _add_other_outcomes(folder: RunFolder, totals: AskedTotals) -> None:
     totals.add(
         [read_asked(one.get("asked")) for one in preparations if one.get("calls")],
         [read_asked(one.get("asked")) for one in preparations if not one.get("calls")],
+        of_all=samples,
     )
     second_readings = (folder.read_json(SECOND_FILE) or {}).get("asked", ())
-    for asked in second_readings:
-        totals.add((), [read_asked(asked)])
+    for asked_of_sample in second_readings:
+        totals.add((), map(read_asked, asked_of_sample))
 
 
 class ModelNamer:

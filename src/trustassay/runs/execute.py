@@ -538,9 +538,12 @@ class SecondPass:
         failures = await self._read_all(client, prepared, pool, todo, at_once, spent)
         if failures:
             answers_text = amount(len(failures), "answer")
-            tell(f"the second reader could not read {answers_text}; the first: {failures[0][1]}")
-        content["failed"] = Counter(name for name, *_ in failures)
-        content["asked"] = [asked for *_, asked in failures if asked]
+            tell(f"the second reader could not read {answers_text}; the first: {failures[0].error}")
+        content["failed"] = Counter(failure.metric for failure in failures)
+        asked_by_sample: dict[str, list[Asked]] = {}
+        for failure in failures:
+            asked_by_sample.setdefault(failure.id, []).append(failure.asked)
+        content["asked"] = [*asked_by_sample.values()]
         content["seconds"] = round(spent + time.monotonic() - began, 1)
         content["finished"] = not failures
         self._folder.write_json(SECOND_FILE, content, indent=None)
@@ -583,7 +586,7 @@ class SecondPass:
         todo: Sequence[tuple[Metric, int]],
         at_once: int,
         spent: float,
-    ) -> list[tuple[str, str, Asked]]:
+    ) -> list[Assessment]:
         """Let the second reader read answers.
 
         Args:
@@ -591,9 +594,9 @@ class SecondPass:
             spent: seconds that earlier processes have used of the budget.
 
         Returns:
-            Metric, reason and outcomes of requests for each answer that could not be read.
+            The failed assessments of answers that could not be read.
         """
-        failures: list[tuple[str, str, Asked]] = []
+        failures: list[Assessment] = []
         began, options = time.monotonic(), self._options
         most = options.second.seconds
         writer = self._folder.open_assessments()
@@ -607,7 +610,7 @@ class SecondPass:
             if result.error is None:
                 writer.append(line)
             else:
-                failures.append((metric.name, result.error, result.asked))
+                failures.append(result)
             progress.step()
 
         show_progress = options.progress

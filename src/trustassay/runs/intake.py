@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import CallOptions, build_cache_path
+from trustassay.core.asked import ASKED_FIELD
 from trustassay.core.files import name_in_errors, open_atomic
 from trustassay.core.metric import Inventory, Metric
 from trustassay.core.progress import Progress, tell
@@ -30,7 +31,7 @@ from trustassay.core.sample import Problem, Sample
 from trustassay.errors import PortableError, UsageError
 from trustassay.input.arrow import ArrowStream, find_frame_index
 from trustassay.input.places import find_place, is_standard_input, name_of, store_standard_input
-from trustassay.input.reading import ALL, LAST, LocatedSample, read_samples
+from trustassay.input.reading import ALL, LAST, LocatedSample, paths_of, read_samples
 from trustassay.input.records import (
     FieldNames,
     InputError,
@@ -280,7 +281,9 @@ async def take_in(
         unanswered=options.unanswered,
         answer_span=options.answer_span,
     )
-    records = islice(samples, options.limit)
+    records: Iterable[LocatedSample | InputFault] = islice(samples, options.limit)
+    if not _is_written_by_run(source):
+        records = map(remove_outcomes, records)
     try:
         with (
             Progress(f"checking {what}", visible=options.progress) as progress,
@@ -313,6 +316,29 @@ async def take_in(
     # The digest is of the written samples: the same content gives it from CSV, JSON or a frame.
     intake.sha256 = digest.hexdigest()
     return intake
+
+
+def _is_written_by_run(source: Source) -> bool:
+    """Whether a source is a file of a run, which has the outcomes of the run's own requests."""
+    paths = [Path(path) for path in paths_of(source)]
+    folders = [RunFolder(path.parent) for path in paths]
+    return bool(paths) and all(
+        path in (folder.samples_path, folder.pool_path) and folder.read_run() is not None
+        for path, folder in zip(paths, folders, strict=True)
+    )
+
+
+def remove_outcomes(record: LocatedSample | InputFault) -> LocatedSample | InputFault:
+    """Return a record without outcomes of requests: nobody but a run may say who did not answer.
+
+    A shard keeps them, as it may be a part of a run.
+    """
+    if isinstance(record, InputFault):
+        return record
+    metadata = dict(record.sample.metadata)
+    if SHARD in metadata or metadata.pop(ASKED_FIELD, None) is None:
+        return record
+    return record._replace(sample=replace(record.sample, metadata=metadata))
 
 
 def _describe_no_sample(intake: Intake) -> str:

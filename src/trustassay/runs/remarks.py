@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from trustassay.calls.backends import MODEL_ROLE
 from trustassay.core.asked import AskedModel, load_rows
 from trustassay.core.assessment import REMARKS
 from trustassay.core.outcome import BLANK
@@ -64,7 +63,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     """
     rows = read_asked_rows(summary)
     result = describe_unanswered(rows)
-    has_empty_reply = any("empty" in row.missing and row.role != MODEL_ROLE for row in rows)
+    has_empty_reply = any("empty" in row.missing for row in rows)
     outcomes = summary.get("outcomes", {}).values()
     counts_blank = any(BLANK in outcome["reasons"] for outcome in outcomes)
     for name, count in summary.get("answers", {}).items():
@@ -81,11 +80,11 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             if kind == MODEL_NOT_GIVEN and metric in summary.get(LEFT_OUT, {}):
                 continue
             consequence = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
-            # An empty answer is no failure of a call, unlike the empty reply of a reference.
-            if kind == "empty":
-                consequence = f"answers {_was_or_were(count)} empty"
+            # An empty answer is no failure of a call, unlike an empty reply.
             if kind == "empty" and has_empty_reply:
                 consequence = "samples failed: an empty reply, or an empty answer"
+            elif kind == "empty":
+                consequence = f"answers {_was_or_were(count)} empty"
             result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
     result += write_left_out(summary)
     for metric, metric_summary in summary.get("metrics", {}).items():
@@ -155,16 +154,26 @@ def describe_left_out(counts_by_model: Mapping[str, int]) -> list[str]:
     Args:
         counts_by_model: the numbers of answers by the model's name, ``""`` if they name none.
     """
-    ordered = sorted(counts_by_model.items(), key=lambda item: (-item[1], item[0]))
+    listed, rest = _divide_models(counts_by_model)
     result = []
-    for model, count in ordered[:MAX_MODELS_LISTED]:
+    for model, count in listed.items():
         of_model = f"of {shorten_name(model)}" if model else "without a model"
         reason = ModelNotGivenError(model)
         result.append(f"left out: {amount(count, 'answer')} {of_model}: {reason}")
-    if rest := ordered[MAX_MODELS_LISTED:]:
-        count = sum(number for _, number in rest)
-        result.append(f"left out: {amount(count, 'answer')} of {len(rest):,} other models")
+    if rest:
+        result.append(f"left out: {_describe_rest(rest)}")
     return result
+
+
+def _divide_models(counts_by_model: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the counts of the models that sentences name, those with most first, and the rest."""
+    ordered = sorted(counts_by_model.items(), key=lambda item: (-item[1], item[0]))
+    return dict(ordered[:MAX_MODELS_LISTED]), dict(ordered[MAX_MODELS_LISTED:])
+
+
+def _describe_rest(counts_by_model: Mapping[str, int]) -> str:
+    answers = amount(sum(counts_by_model.values()), "answer")
+    return f"{answers} of {amount(len(counts_by_model), 'other model')}"
 
 
 def describe_asked_instead(
@@ -179,8 +188,8 @@ def describe_asked_instead(
     """
     result = []
     for asked, counts_by_model in counts_by_asked.items():
-        ordered = sorted(counts_by_model.items(), key=lambda item: (-item[1], item[0]))
-        for model, count in ordered[:MAX_MODELS_LISTED]:
+        listed, rest = _divide_models(counts_by_model)
+        for model, count in listed.items():
             answers, them = amount(count, "answer"), "it" if count == 1 else "them"
             name_no = "names no" if count == 1 else "name no"
             sentence = f"{answers} {name_no} model: {shorten_name(asked)} {verb} asked about {them}"
@@ -191,6 +200,8 @@ def describe_asked_instead(
                     f"{them}; --model {option} names the right one"
                 )
             result.append(sentence)
+        if rest:
+            result.append(f"{_describe_rest(rest)}: {shorten_name(asked)} {verb} asked instead")
     return result
 
 

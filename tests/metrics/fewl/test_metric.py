@@ -596,6 +596,9 @@ def test_expertise_that_cannot_be_read_is_no_number(unread: str) -> None:
     assert [(row["reference"], row["weight"]) for row in rows] == [("two", 1.0)]
     assert "one said neither yes nor no" in found.reason
     assert run.summaries["fewl"].details["absent"] == {"one": {"unparsed": 6}}
+    asked = run.summary_file["asked"]["references"]
+    assert asked["one"]["missing"].keys() == {"unparsed"}
+    assert asked["two"]["missing"] == {}
     del who["references"]["two"]
     alone = score(QUESTIONS, metrics=metric, **who).assessments[0]
     assert (alone.score, alone.error) == (None, None)

@@ -168,8 +168,8 @@ async def ask_whether_same(
 ) -> list[float]:
     """Ask a reference whether its answer says the same as each statement: 1 or 0 for each.
 
-    A reply that is neither yes nor no is left out. Raises AssessmentError if the run has no model
-    of the reference's name.
+    A reply that is neither yes nor no is left out, and counted as unreadable. Raises
+    AssessmentError if the run has no model of the reference's name.
     """
     if reference.name not in models.names("references"):
         raise AssessmentError(
@@ -189,7 +189,8 @@ async def ask_whether_same(
             for statement in statements
         )
     )
-    verdicts = (read_yes_or_no(reply.text) for reply in replies)
+    verdicts = [read_yes_or_no(reply.text) for reply in replies]
+    models.note_unreadable("references", reference.name, verdicts.count(None))
     return [float(answer) for answer in verdicts if answer is not None]
 
 
