@@ -191,7 +191,7 @@ def test_where_no_field_is_left_none_is_asked_for(
 ) -> None:
     jsonl(tmp_path / "log.jsonl", [record])
     errors = cli("score", "log.jsonl").err
-    assert f"no field is left that may be the {field}: add it to the records" in errors
+    assert f"no field fits {field}: add what is missing to the records" in errors
     assert "NAME" not in errors
 
 

@@ -389,7 +389,7 @@ def show_unknown_fields(unknown_fields: "UnknownFields", outcome: str = "") -> N
     if unknown_fields.shape:
         complain(one_line(f"{lead}{unknown_fields.shape}"))
     elif name_options and not (has_names or unknown_fields.values):
-        complain(f"{lead}no field is left that may be the {fields}: add it to the records")
+        complain(f"{lead}no field fits {fields}: add what is missing to the records")
     elif name_options:
         # The whole command again, to be copied; standard input cannot be read twice.
         if unknown_fields.complete and "-" not in sys.argv:

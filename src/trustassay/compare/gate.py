@@ -409,9 +409,8 @@ class _GateFigures:
             )
         if figure.incomplete > MAX_UNSCORED:
             return (
-                f"{figure.incomplete:.1f} % of the questions were scored without someone who was "
-                "asked and did not answer; run the command of this run again, or score without "
-                "whoever is absent (note)"
+                f"{figure.incomplete:.1f} % of the scores lack a model that did not answer (note); "
+                "trustassay rescore asks it again, or score without that model"
             )
         return ""
 

@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Repeat experiments of papers, and make their data sets.
+    """Compute the tables of papers again, and make their data sets.
 
     \b
     trustassay papers reproduce truthfulness

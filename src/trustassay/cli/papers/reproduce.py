@@ -36,7 +36,7 @@ def reproduce(  # noqa: PLR0913 - one argument an option
             "--data",
             "A file or folder of your data; the page of the paper names the files. Default: a "
             "small bundled set with recorded replies, which needs no model and no key.",
-            metavar="FOLDER",
+            metavar="PATH",
             group=INPUT,
         ),
     ] = None,

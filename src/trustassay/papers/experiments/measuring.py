@@ -290,7 +290,8 @@ async def execute_run(
     named_choices = {
         role: choice for role, choice in backend_choices.items() if choice not in (None, {}, [])
     }
-    backends = await choose_backends([metric], named_choices)
+    # A missing key is found before the run begins, unless its replies are stored.
+    backends = await choose_backends([metric], named_choices, stores=options.stores(folder))
     await execute(samples, [metric], backends, folder, replace(options, report=False))
     return {assessment.id: assessment for assessment in folder.assessments(metric.name)}
 

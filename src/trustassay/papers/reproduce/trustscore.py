@@ -316,8 +316,8 @@ def _describe_data(setup: ReproductionSetup, tables: ScoreTables) -> str:
     counts = ", ".join(f"{one.name} {len(one.samples):,}" for one in tables.systems)
     if setup.is_bundled:
         return (
-            f"Answers of {counts} to questions of this project, with its recorded replies; one "
-            "person read which answers are right."
+            f"{counts} answers to questions of this project, with recorded replies; one person "
+            "read which are right."
         )
     return f"Answers of {setup.data} by system: {counts}."
 

@@ -263,9 +263,8 @@ def _collect_scores(
     elif not has_pairs.all():
         count = len(set(questions[has_pairs].tolist()))
         notes.append(
-            f"{name}: rows that weigh by wrong and corrected answers (FEWL (Ours), single-best) "
-            f"count {amount(count, 'question')}, which have them; the other rows count all, and in "
-            "reproduction.json those too (`questions_with_pairs`)."
+            f"{name}: FEWL (Ours) and single-best count the {amount(count, 'question')} that have "
+            "wrong and corrected answers; other rows count all (reproduction.json has both)."
         )
         notes += note_left_out(expertise.errors, "answers have none")
     lengths = np.array([-float(len(answer.sample.response or "")) for answer in scored])

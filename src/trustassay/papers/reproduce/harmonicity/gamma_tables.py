@@ -304,7 +304,7 @@ def _estimate_share_below(answers: Sequence[GammaAnswer], bound: float) -> Repro
 
 def _note_means(data: GammaAnswers, bound: float, embedder: str) -> list[str]:
     notes = [
-        f"0.063(4) is a mean with its standard error in the last digit; after it the 95 % "
+        f"0.076(21) is a mean with its standard error in the last digit; after it the 95 % "
         f"interval, from {MIN_UNITS_FOR_MEANS} answers on ({MIN_UNITS} for shares and labels).",
     ]
     if bound == PAPER_BOUND:
@@ -344,7 +344,7 @@ def build_claims(data: GammaAnswers) -> ReproducedTable:
         notes=[
             "Counted from the means alone, without regard to their errors: the paper says that R "
             "is best at low gamma within its uncertainties, and that gamma does not rank models; "
-            "rho near −1 would mean that it does. A model with the same R in both is not counted."
+            "rho near −1 would mean that gamma does. Models with equal R are not counted."
         ],
     )
 
