@@ -19,6 +19,7 @@ from lab.benchmarks.paper_items.fewl_by_hand import (
     make_world,
     softmax,
 )
+from lab.benchmarks.paper_items.reproduced import compare_pairs
 from lab.benchmarks.paper_items.running import Bench, PaperItem, Place, ValuePair
 
 SAME = "--backend similarity=python:scripted:alike --embedder python:scripted:letters"
@@ -657,6 +658,7 @@ def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
         is_there |= any(int(first) <= table <= int(last) for first, last in spans)
         yield ValuePair(f"Table {table}", True, is_there)
     yield ValuePair("not comparable is said", True, "not comparable" in bench.terminal.lower())
+    yield from compare_pairs(bench)
 
 
 REPRODUCED = ("trustassay papers reproduce fewl",)

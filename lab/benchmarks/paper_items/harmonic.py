@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lab.benchmarks.paper_items.fewl_by_hand import letters
+from lab.benchmarks.paper_items.reproduced import compare_harmonicity
 from lab.benchmarks.paper_items.running import Bench, PaperItem, ValuePair
 from lab.benchmarks.paper_items.servers import serve_embeddings
 
@@ -492,8 +493,7 @@ def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
         is_there = bool(re.search(pattern, bench.terminal)) or spans_table(bench.terminal, table)
         yield ValuePair(f"Table {table}", True, is_there)
     yield ValuePair("map by gamma", True, bool(re.search(r"(?i)gamma map", bench.terminal)))
-    numbers = re.findall(r"\d\.\d{3}\(\d+\)|0\.\d{2,3}", bench.terminal)
-    yield ValuePair("figures with digits", True, len(numbers) >= 20)
+    yield from compare_harmonicity(bench)
 
 
 def spans_table(text: str, table: int) -> bool:

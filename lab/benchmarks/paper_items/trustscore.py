@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.benchmarks.paper_items.reproduced import compare_trustscore
 from lab.benchmarks.paper_items.running import Bench, PaperItem, ValuePair
 from lab.benchmarks.paper_items.servers import answer_as_dbpedia, start_server
 from lab.benchmarks.paper_items.sets import save_wordnet
@@ -740,6 +741,7 @@ def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
     yield ValuePair("rows of Table 1 that are missing", [], missing)
     yield ValuePair("p of a correlation", True, bool(re.search(r"\bp\s*[<=]", bench.terminal)))
     yield ValuePair("not comparable is said", True, "not comparable" in bench.terminal.lower())
+    yield from compare_trustscore(bench, TABLE_3)
 
 
 CHOOSER = "--model python:scripted:chooser"
