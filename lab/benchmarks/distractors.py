@@ -407,7 +407,7 @@ def fit(options: argparse.Namespace) -> None:
     if options.count:
         for row in read_result("distractors_fit"):
             verdicts = [one["fits"] for one in row["verdicts"].values()]
-            print(f"{row['version']}: {sum(verdicts)} of {len(verdicts)} fit")
+            print(f"{row['set']}, {row['version']}: {sum(verdicts)} of {len(verdicts)} fit")
         return
     answers = found_for(draw_fit_samples(options.set), options.sources, options.generator)
     for sample, distractors in asyncio.run(answers):

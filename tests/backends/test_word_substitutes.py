@@ -3,6 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from trustassay.backends.kinds import load_kinds
 from trustassay.backends.word_substitutes import (
     EXAMPLES,
     MAX_OF_LIST,
@@ -219,6 +220,24 @@ def test_things_of_a_kind_replace_each_other(
 ) -> None:
     (substitutes,) = near.substitutes([SubstitutesRequest(words, 40, tag, types)])
     assert some <= set(substitutes) and words not in substitutes
+
+
+@pytest.mark.parametrize(
+    ("words", "tag", "kind", "same"),
+    [
+        ("Bombay", "NNP", "City", "Mumbai"),
+        ("WWII", "NNP", "War", "World War II"),
+        ("Great Britain", "NNP", "Country", "England"),
+        ("Koran", "NNP", "Holy book", "Quran"),
+        ("corn", "NN", "Crop", "maize"),
+    ],
+)
+def test_another_name_of_the_same_thing_is_no_substitute(
+    near: NearWords, words: str, tag: str, kind: str, same: str
+) -> None:
+    assert same in load_kinds().members[load_kinds().find(words, (kind,))]
+    (substitutes,) = near.substitutes([SubstitutesRequest(words, 40, tag, (kind,))])
+    assert len(substitutes) >= 10 and same not in substitutes
 
 
 def test_names_of_men_replace_those_of_men_and_kings_those_of_kings(near: NearWords) -> None:
