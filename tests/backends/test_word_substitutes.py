@@ -246,10 +246,27 @@ def test_names_of_men_replace_those_of_men_and_kings_those_of_kings(near: NearWo
         SubstitutesRequest("Kobe Bryant", 20, "NNP", ("Person",)),
         SubstitutesRequest("Mary Shelley", 20, "NNP", ("Person",)),
         SubstitutesRequest("Edward III of England", 9, "NNP", ("Person",)),
+        SubstitutesRequest("Queen Mathilda", 9, "NNP", ("Person",)),
+        SubstitutesRequest("Oxyana Shelley", 9, "NNP", ("Person",)),
     ]
-    men, women, kings = near.substitutes(requests)
+    men, women, kings, queens, rare_women = near.substitutes(requests)
     assert len(men) == len(women) == 20
     assert {name.split()[0] for name in men} <= of_kind(table, "man")
     assert {name.split()[0] for name in women} <= of_kind(table, "woman")
     assert {name.split()[0] for name in kings} <= of_kind(table, "kings")
     assert all(name.endswith(" III of England") for name in kings)
+    assert queens and {name.split()[1] for name in queens} <= of_kind(table, "queens")
+    # A name that no list has is a woman's if it ends as most of those do.
+    assert rare_women and {name.split()[0] for name in rare_women} <= of_kind(table, "woman")
+
+
+def test_a_person_is_no_member_of_what_is_asked_for(near: NearWords) -> None:
+    (people,) = near.substitutes([SubstitutesRequest("John Lennon", 9, "NNP", ("Film",))])
+    assert people and {name.split()[0] for name in people} <= of_kind(word_table(), "man")
+
+
+def test_stuff_has_no_plural(near: NearWords) -> None:
+    (substitutes,) = near.substitutes([SubstitutesRequest("potatoes", 40, "NNS")])
+    assert {"maizes", "wheats", "barleys"}.isdisjoint(substitutes)
+    (singular,) = near.substitutes([SubstitutesRequest("potato", 40, "NN")])
+    assert {"maize", "wheat", "barley"} <= set(singular)

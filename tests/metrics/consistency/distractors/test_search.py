@@ -98,6 +98,13 @@ def test_only_usable_entities_count_when_types_are_reduced(useless: str) -> None
     assert [one.replacement for one in distractors] == ["Sappho", "Byron"]
 
 
+def test_dbpedia_is_not_asked_for_types_that_are_guessed_from_the_question() -> None:
+    linked = [Entity("db:J", "Jane", 0, 4)]
+    models = Scripted({"dbpedia": {"*": ["Goethe"]}, "embedding": {"Jane": ["Anna"]}}, linked)
+    assert [one.source for one in find(models, "who wrote it")] == ["embedding"]
+    assert {source for source, *_ in models.asked} == {"embedding"}
+
+
 def test_types_are_reduced_until_there_are_enough() -> None:
     types = ["DBpedia:Poet", "DBpedia:Writer"]
     linked = [Entity("db:J", "Jane", 0, 4, {"types": types})]
