@@ -407,13 +407,13 @@ def fit(options: argparse.Namespace) -> None:
     if options.count:
         for row in read_result("distractors_fit"):
             verdicts = [one["fits"] for one in row["verdicts"].values()]
-            print(f"{row['version']}: {sum(verdicts)} of {len(verdicts)} fit")
+            print(f"{row['set']}, {row['version']}: {sum(verdicts)} of {len(verdicts)} fit")
         return
     answers = found_for(draw_fit_samples(options.set), options.sources, options.generator)
-    for sample, found in asyncio.run(answers):
+    for sample, distractors in asyncio.run(answers):
         print(f"\n{sample.id} Q: {sample.question}\n  A: {sample.response}")
         # The choice that the metric offers first.
-        for offer in draw_offers(sample.id, found, 1, 0).wanted:
+        for offer in draw_offers(sample.id, distractors, 1, 0).wanted:
             for one in offer.distractors:
                 print(f"  {one.level} {one.source}: {one.replaced} -> {one.replacement}")
 

@@ -11,6 +11,7 @@ import pytest
 
 from lab.benchmarks.paper_items.fewl_by_hand import cost, equation_1, gain, softmax
 from lab.benchmarks.paper_items.papers import ALL_ITEMS, PAPERS
+from lab.benchmarks.paper_items.reproduced import row_below
 from lab.benchmarks.paper_items.running import (
     Bench,
     PaperItem,
@@ -19,6 +20,8 @@ from lab.benchmarks.paper_items.running import (
     numbers_of,
     prepare_nothing,
 )
+
+REPRODUCED = ("trustassay papers reproduce truthfulness",)
 
 
 def test_every_item_has_a_name_of_its_own_a_place_and_commands() -> None:
@@ -97,3 +100,23 @@ def test_equation_1_by_hand() -> None:
     assert cost(0, "kl") == pytest.approx(math.exp(-1))
     assert gain(0, "js") == pytest.approx(0)
     assert cost(0.7, "js") == pytest.approx(math.log((1 + math.exp(0.7)) / 2))
+
+
+def test_a_reproduced_figure_is_compared_with_one_computed_from_the_votes(tmp_path: Path) -> None:
+    (item,) = [one for one in ALL_ITEMS if one.commands == REPRODUCED]
+    bench = Bench(tmp_path)
+    bench.run(*item.commands)
+    assert judge_pairs(item, list(item.check(bench))).outcome == "works"
+    text = bench.terminal
+    matched = f"{row_below(text, 'Graph 1', 'truthfulness, majority of 10 runs')[1]:.0f} of 21"
+    bench.printed, bench.messages = [text.replace(matched, "20 of 21")], [""]
+    (wrong,) = [pair for pair in item.check(bench) if not pair.agrees]
+    assert wrong.name == "truthfulness: matched, lower, higher"
+
+
+def test_a_row_is_read_below_its_heading() -> None:
+    text = "First\nmean 1\nmean of all 3\nSecond\nmean 2 (1.5 to 2.5)\n"
+    assert row_below(text, "First", "mean of all") == [3]
+    assert row_below(text, "Second", "mean") == [2, 1.5, 2.5]
+    with pytest.raises(LookupError, match="no row 'mean of all' below 'Second'"):
+        row_below(text, "Second", "mean of all")

@@ -26,6 +26,10 @@ from trustassay.backends.kinds import load_kinds
         ("Casablanca", ("Place",), ""),
         ("Casablanca", (), "film"),
         ("fantasy novel", ("Genre",), "film genre"),
+        ("Xyzzy", ("Channel",), "network"),
+        ("English Channel", (), "strait"),
+        ("beetle", ("Insect",), "insect"),
+        ("cobra", ("Snake",), "reptile"),
     ],
 )
 def test_the_kind_of_words(words: str, types: tuple[str, ...], expected: str) -> None:
@@ -47,3 +51,17 @@ def test_names_have_capitals_and_things_have_none() -> None:
             assert all(sign.isupper() or sign.isdigit() for sign in starts), name
         else:
             assert all(sign.islower() for sign in starts), name
+
+
+@pytest.mark.parametrize(
+    ("words", "other", "is_same"),
+    [
+        ("the USA", "United States", True),
+        ("England", "the United Kingdom", True),
+        ("England", "Scotland", False),
+        ("Xyzzy", "Xyzzy Strait", False),
+    ],
+)
+def test_names_of_one_thing_are_known(words: str, other: str, is_same: bool) -> None:
+    kinds = load_kinds()
+    assert kinds.is_same(words, other) == kinds.is_same(other, words) == is_same

@@ -3,6 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from trustassay.backends.kinds import load_kinds
 from trustassay.backends.word_substitutes import (
     EXAMPLES,
     MAX_OF_LIST,
@@ -90,14 +91,14 @@ def test_the_table_is_sorted_by_kind() -> None:
 
 
 def test_near_words_are_of_the_tag_and_no_form_of_the_word(near: NearWords) -> None:
-    (found,) = near.substitutes([SubstitutesRequest("kitchen", 40, "NN")])
-    assert len(found) == 40 == len(set(found))
-    table, own = word_table(), word_table().vector("kitchen")
-    assert own is not None
-    likeness = [float(own @ table.vectors[table.words.index(word)]) for word in found]
-    assert np.mean(likeness) > 3 * float((table.vectors[table.groups["NN"]] @ own).mean())
-    assert all(table.lexicon[word] == "NN" for word in found)
-    assert not {"kitchen", "kitchens", "kitchenette"} & set(found)
+    (substitutes,) = near.substitutes([SubstitutesRequest("kitchen", 40, "NN")])
+    assert len(substitutes) == 40 == len(set(substitutes))
+    table, vector = word_table(), word_table().vector("kitchen")
+    assert vector is not None
+    likeness = [float(vector @ table.vectors[table.words.index(word)]) for word in substitutes]
+    assert np.mean(likeness) > 3 * float((table.vectors[table.groups["NN"]] @ vector).mean())
+    assert all(table.lexicon[word] == "NN" for word in substitutes)
+    assert not {"kitchen", "kitchens", "kitchenette"} & set(substitutes)
 
 
 def test_names_are_replaced_by_names_of_their_kinds(near: NearWords) -> None:
@@ -176,21 +177,21 @@ def test_rare_words_are_not_replaced_in_the_order_of_the_alphabet(
     near: NearWords, word: str, tag: str
 ) -> None:
     """Words of equal rarity were sorted by their index, which is that of the alphabet."""
-    (found,) = near.substitutes([SubstitutesRequest(word, 20, tag)])
-    assert len(found) == 20
-    assert 5 <= sum(first < second for first, second in pairwise(found)) <= 14
+    (substitutes,) = near.substitutes([SubstitutesRequest(word, 20, tag)])
+    assert len(substitutes) == 20
+    assert 5 <= sum(first < second for first, second in pairwise(substitutes)) <= 14
     tags = {"VBD", "VBN"} if tag == "VBD" else {tag}
-    assert {word_table().lexicon[text].split("|")[0] for text in found} <= tags
+    assert {word_table().lexicon[text].split("|")[0] for text in substitutes} <= tags
 
 
 def test_the_likest_words_come_first(near: NearWords) -> None:
     table = word_table()
     for word, tag in (("trespassed", "VBD"), ("borax", "NN"), ("kitchen", "NN")):
-        (found,) = near.substitutes([SubstitutesRequest(word, 20, tag)])
-        own = table.vector(word)
-        assert own is not None
-        likeness_of_group = table.vectors[table.groups[tag]] @ own
-        likeness = [float(own @ table.vectors[table.words.index(text)]) for text in found]
+        (substitutes,) = near.substitutes([SubstitutesRequest(word, 20, tag)])
+        vector = table.vector(word)
+        assert vector is not None
+        likeness_of_group = table.vectors[table.groups[tag]] @ vector
+        likeness = [float(vector @ table.vectors[table.words.index(text)]) for text in substitutes]
         assert min(likeness) > np.quantile(likeness_of_group, 0.9)
 
 
@@ -198,8 +199,8 @@ def test_the_likest_words_come_first(near: NearWords) -> None:
     ("word", "synonym", "tag"), [("big", "large", "JJ"), ("sofa", "couch", "NN")]
 )
 def test_synonyms_are_no_substitutes(near: NearWords, word: str, synonym: str, tag: str) -> None:
-    (found,) = near.substitutes([SubstitutesRequest(word, 80, tag)])
-    assert found and synonym not in found
+    (substitutes,) = near.substitutes([SubstitutesRequest(word, 80, tag)])
+    assert substitutes and synonym not in substitutes
 
 
 @pytest.mark.parametrize(
@@ -217,8 +218,26 @@ def test_synonyms_are_no_substitutes(near: NearWords, word: str, synonym: str, t
 def test_things_of_a_kind_replace_each_other(
     near: NearWords, words: str, tag: str, types: tuple[str, ...], some: set[str]
 ) -> None:
-    (found,) = near.substitutes([SubstitutesRequest(words, 40, tag, types)])
-    assert some <= set(found) and words not in found
+    (substitutes,) = near.substitutes([SubstitutesRequest(words, 40, tag, types)])
+    assert some <= set(substitutes) and words not in substitutes
+
+
+@pytest.mark.parametrize(
+    ("words", "tag", "kind", "same"),
+    [
+        ("Bombay", "NNP", "City", "Mumbai"),
+        ("WWII", "NNP", "War", "World War II"),
+        ("Great Britain", "NNP", "Country", "England"),
+        ("Koran", "NNP", "Holy book", "Quran"),
+        ("corn", "NN", "Crop", "maize"),
+    ],
+)
+def test_another_name_of_the_same_thing_is_no_substitute(
+    near: NearWords, words: str, tag: str, kind: str, same: str
+) -> None:
+    assert same in load_kinds().members[load_kinds().find(words, (kind,))]
+    (substitutes,) = near.substitutes([SubstitutesRequest(words, 40, tag, (kind,))])
+    assert len(substitutes) >= 10 and same not in substitutes
 
 
 def test_names_of_men_replace_those_of_men_and_kings_those_of_kings(near: NearWords) -> None:
@@ -227,10 +246,27 @@ def test_names_of_men_replace_those_of_men_and_kings_those_of_kings(near: NearWo
         SubstitutesRequest("Kobe Bryant", 20, "NNP", ("Person",)),
         SubstitutesRequest("Mary Shelley", 20, "NNP", ("Person",)),
         SubstitutesRequest("Edward III of England", 9, "NNP", ("Person",)),
+        SubstitutesRequest("Queen Mathilda", 9, "NNP", ("Person",)),
+        SubstitutesRequest("Oxyana Shelley", 9, "NNP", ("Person",)),
     ]
-    men, women, kings = near.substitutes(requests)
+    men, women, kings, queens, rare_women = near.substitutes(requests)
     assert len(men) == len(women) == 20
     assert {name.split()[0] for name in men} <= of_kind(table, "man")
     assert {name.split()[0] for name in women} <= of_kind(table, "woman")
     assert {name.split()[0] for name in kings} <= of_kind(table, "kings")
     assert all(name.endswith(" III of England") for name in kings)
+    assert queens and {name.split()[1] for name in queens} <= of_kind(table, "queens")
+    # A name that no list has is a woman's if it ends as most of those do.
+    assert rare_women and {name.split()[0] for name in rare_women} <= of_kind(table, "woman")
+
+
+def test_a_person_is_no_member_of_what_is_asked_for(near: NearWords) -> None:
+    (people,) = near.substitutes([SubstitutesRequest("John Lennon", 9, "NNP", ("Film",))])
+    assert people and {name.split()[0] for name in people} <= of_kind(word_table(), "man")
+
+
+def test_stuff_has_no_plural(near: NearWords) -> None:
+    (substitutes,) = near.substitutes([SubstitutesRequest("potatoes", 40, "NNS")])
+    assert {"maizes", "wheats", "barleys"}.isdisjoint(substitutes)
+    (singular,) = near.substitutes([SubstitutesRequest("potato", 40, "NN")])
+    assert {"maize", "wheat", "barley"} <= set(singular)

@@ -352,8 +352,8 @@ def test_all_calls_that_an_outage_ends_give_the_same_reason(many: int) -> None:
 
     async def work() -> None:
         server = Server(0.1, lambda n, at: CallError("no", "connection"))
-        found = await calls(endpoint(patience_s=5, deadline_s=10_000), server, many)
-        (reason,) = {str(error) for error in found}
+        errors = await calls(endpoint(patience_s=5, deadline_s=10_000), server, many)
+        (reason,) = {str(error) for error in errors}
         assert reason.startswith("no; no other reply came for 5 s")
 
     run(work)

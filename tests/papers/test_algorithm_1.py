@@ -35,8 +35,8 @@ def find(answer: str, fate: str = "ok", limit: int = 2) -> list[Distractor]:
 
 
 def test_entities_of_all_types_come_first_and_suffice() -> None:
-    found = find("Jane Austen wrote it.")
-    assert [(one.source, one.replacement) for one in found] == [
+    distractors = find("Jane Austen wrote it.")
+    assert [(one.source, one.replacement) for one in distractors] == [
         ("dbpedia", "Leo Tolstoy"),
         ("dbpedia", "Mary Shelley"),
     ]

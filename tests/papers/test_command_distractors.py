@@ -57,10 +57,10 @@ def test_a_service_that_is_down_is_named_once_in_the_same_words(cli: Cli, tmp_pa
     jsonl(tmp_path / "a.jsonl", [row | {"response": f"Jane {row['id']}."} for row in records])
     port = "http://127.0.0.1:1"
     linker = f"linker=spotlight:{port}?patience=1"
-    said = cli("papers", "distractors", "a.jsonl", *SOURCE, "--backend", linker)
-    assert said.status == 1
-    assert "0 distractors of 4 answers" in said.err and "failed: 4" in said.err
-    errors = {line.split(": ", 1)[1] for line in said.err.splitlines() if line.startswith("  ")}
+    output = cli("papers", "distractors", "a.jsonl", *SOURCE, "--backend", linker)
+    assert output.status == 1
+    assert "0 distractors of 4 answers" in output.err and "failed: 4" in output.err
+    errors = {line.split(": ", 1)[1] for line in output.err.splitlines() if line.startswith("  ")}
     (error,) = errors
     assert error.startswith(f"DBpedia Spotlight at {port}: no connection")
     assert "try later, or name another address by spotlight:URL" in error
@@ -73,10 +73,12 @@ def test_algorithm_paper_replaces_years_by_years_with_the_built_in_sources(
     answers = ["It came out in 1983.", "A spider has 8 legs.", "About 139,000 live there."]
     records = [{"id": str(i), "question": "what", "response": a} for i, a in enumerate(answers)]
     jsonl(tmp_path / "a.jsonl", records)
-    said = cli("papers", "distractors", "a.jsonl", "--algorithm", "paper", "--most", "8", "--json")
+    output = cli(
+        "papers", "distractors", "a.jsonl", "--algorithm", "paper", "--most", "8", "--json"
+    )
     forms = {"1983": "19[0-9]{2}|200[0-3]", "8": "[02-79]", "139,000": "[0-9]{2,3},000"}
     by_number = [
-        one for line in said.out.splitlines() for one in json.loads(line)["distractors"]
+        one for line in output.out.splitlines() for one in json.loads(line)["distractors"]
         if one["replaced"] in forms
     ]  # fmt: skip
     assert {one["replaced"] for one in by_number} == set(forms)

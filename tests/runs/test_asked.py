@@ -16,6 +16,7 @@ from trustassay import Run, score
 from trustassay.api import rescore
 from trustassay.compare.gate import gate
 from trustassay.compare.gate_rules import EarlierRun, parse_bound
+from trustassay.core.asked import count_failures_once
 from trustassay.core.capabilities import ChatRequest, Reply
 from trustassay.errors import BackendError, CallError
 from trustassay.input.reading import LocatedSample
@@ -415,6 +416,11 @@ def test_the_closing_lines_name_the_three_that_missed_most(capsys: Any) -> None:
     kinds = "refused by endpoint or filter: 4"
     assert lines[0].endswith(f"4 of 6 requests ({kinds}), in 4 samples")
     assert lines[2].endswith("; 1 other did not answer 1 more")
+
+
+def test_of_a_failed_sample_each_kind_of_failure_counts_once_and_no_answer() -> None:
+    asked = {"judge": {"a": {"answered": 3, "timeout": 2, "server": 1}, "b": {"answered": 4}}}
+    assert count_failures_once(asked) == {"judge": {"a": {"server": 1, "timeout": 1}}}
 
 
 def test_requests_of_failed_samples_are_lower_bounds_and_no_total_is_claimed(

@@ -19,6 +19,7 @@ from lab.benchmarks.paper_items.fewl_by_hand import (
     make_world,
     softmax,
 )
+from lab.benchmarks.paper_items.reproduced import compare_pairs
 from lab.benchmarks.paper_items.running import Bench, PaperItem, Place, ValuePair
 
 SAME = "--backend similarity=python:scripted:alike --embedder python:scripted:letters"
@@ -266,8 +267,8 @@ def check_pairs(bench: Bench) -> Iterator[ValuePair]:
     expected = [measure.score(n, thing.answers[0]) for n, thing in enumerate(world)]
     yield ValuePair("scores", expected, [row["score"] for row in scores], "file", 1e-6)
     # A prompt of one's own, as that of appendix C.1.
-    own = [text for text in texts[24:] if text.startswith("PAIRS 3 of Who built")]
-    yield ValuePair("calls with my prompt", 24, len(own), "file")
+    by_my_prompt = [text for text in texts[24:] if text.startswith("PAIRS 3 of Who built")]
+    yield ValuePair("calls with my prompt", 24, len(by_my_prompt), "file")
     yield ValuePair("the same scores", expected, bench.scores("mine"), "file", 1e-6)
 
 
@@ -285,8 +286,8 @@ def check_five(bench: Bench) -> Iterator[ValuePair]:
     texts = [one["text"] for one in bench.asked("answers")]
     yield ValuePair("calls", [24, 24], [len(texts[:24]), len(texts[24:])], "file")
     yield ValuePair("asks for 5", True, all(re.search(r"\b5\b", t) for t in texts[:24]), "file")
-    own = [text for text in texts[24:] if text.startswith("FIVE 5 of Who built")]
-    yield ValuePair("calls with my prompt", 24, len(own), "file")
+    by_my_prompt = [text for text in texts[24:] if text.startswith("FIVE 5 of Who built")]
+    yield ValuePair("calls with my prompt", 24, len(by_my_prompt), "file")
     yield bench.figure("references", 5.0, "run", "fewl")
     expected = [
         Measure(make_world(FIVE)).score(n, thing.answers[0], "uniform")
@@ -455,8 +456,8 @@ def model(prompt):
     return "a long answer" if re.search(r"^Answer: .", prompt, re.M) else "no"
 
 def judge(prompt):
-    found = re.search(r"Reply A =+\\n(.*?)\\n=+ Reply B =+\\n(.*?)\\n=+ end", prompt, re.S)
-    a, b = map(len, found.groups())
+    replies = re.search(r"Reply A =+\\n(.*?)\\n=+ Reply B =+\\n(.*?)\\n=+ end", prompt, re.S)
+    a, b = map(len, replies.groups())
     return "A" if a > b else "B" if b > a else "C"
 """
 
@@ -488,11 +489,11 @@ def check_icl(bench: Bench) -> Iterator[ValuePair]:
     yield ValuePair("examples in a prompt", [5], sorted(counts), "file")
     texts = {f"Answer: {WORDS[n]}\n" for n in range(12)}
     first = prompts[0]["own_prompt"]
-    shown = re.findall(r"Question: what grows in place (\d+)\nAnswer: (\w+)", first)
-    yield ValuePair("examples have the best answers", [WORDS[int(n)] for n, _ in shown],
-                    [word for _, word in shown], "file")  # fmt: skip
+    examples = re.findall(r"Question: what grows in place (\d+)\nAnswer: (\w+)", first)
+    yield ValuePair("examples have the best answers", [WORDS[int(n)] for n, _ in examples],
+                    [word for _, word in examples], "file")  # fmt: skip
     yield ValuePair("its own question is none of them", True, len(texts) == 12 and "0" not in
-                    [n for n, _ in shown], "file")  # fmt: skip
+                    [n for n, _ in examples], "file")  # fmt: skip
 
 
 def write_choices(bench: Bench) -> None:
@@ -657,6 +658,7 @@ def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
         is_there |= any(int(first) <= table <= int(last) for first, last in spans)
         yield ValuePair(f"Table {table}", True, is_there)
     yield ValuePair("not comparable is said", True, "not comparable" in bench.terminal.lower())
+    yield from compare_pairs(bench)
 
 
 REPRODUCED = ("trustassay papers reproduce fewl",)

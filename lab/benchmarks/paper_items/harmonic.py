@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lab.benchmarks.paper_items.fewl_by_hand import letters
+from lab.benchmarks.paper_items.reproduced import compare_harmonicity
 from lab.benchmarks.paper_items.running import Bench, PaperItem, ValuePair
 from lab.benchmarks.paper_items.servers import serve_embeddings
 
@@ -173,9 +174,9 @@ def check_isotropy(bench: Bench) -> Iterator[ValuePair]:
         cosines.append(cosine_of(first, mean))
         cones.append(np.degrees(np.arccos(min(1.0, cosine_of(first, mean)))))
     value = family["cosines"]["of_mean"]["value"]
-    shown = bench.row("cosine of the mean")[0]
+    printed = bench.row("cosine of the mean")[0]
     yield ValuePair("cosine of the mean", float(np.mean(cosines)), value, "terminal", 1e-5)
-    yield ValuePair("printed", float(np.mean(cosines)), shown, "terminal", 6e-5)
+    yield ValuePair("printed", float(np.mean(cosines)), printed, "terminal", 6e-5)
     cone = family["cone_degrees"]["value"]
     yield ValuePair("cone, degrees", float(np.mean(cones)), cone, "terminal", 0.02)
     below = "11" in bench.terminal
@@ -368,8 +369,8 @@ def check_attack(bench: Bench) -> Iterator[ValuePair]:
     ends = [float(last[1]), float(last[2])] if last else []
     yield ValuePair("first and best gamma", [taken[0], max(taken)], ends, tolerance=6e-4)
     prompt = "Name the highest tower."
-    own = [one["text"] for one in bench.asked("wavering") if one["text"].startswith(prompt)]
-    ball = [text for text in own if text != prompt][:10]
+    nearby = [one["text"] for one in bench.asked("wavering") if one["text"].startswith(prompt)]
+    ball = [text for text in nearby if text != prompt][:10]
     gamma = gamma_of(reply_of(prompt), [reply_of(text) for text in ball])
     yield ValuePair("gamma of the prompt itself", gamma, taken[0], tolerance=6e-4)
 
@@ -492,8 +493,7 @@ def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
         is_there = bool(re.search(pattern, bench.terminal)) or spans_table(bench.terminal, table)
         yield ValuePair(f"Table {table}", True, is_there)
     yield ValuePair("map by gamma", True, bool(re.search(r"(?i)gamma map", bench.terminal)))
-    numbers = re.findall(r"\d\.\d{3}\(\d+\)|0\.\d{2,3}", bench.terminal)
-    yield ValuePair("figures with digits", True, len(numbers) >= 20)
+    yield from compare_harmonicity(bench)
 
 
 def spans_table(text: str, table: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.benchmarks.paper_items.reproduced import compare_trustscore
 from lab.benchmarks.paper_items.running import Bench, PaperItem, ValuePair
 from lab.benchmarks.paper_items.servers import answer_as_dbpedia, start_server
 from lab.benchmarks.paper_items.sets import save_wordnet
@@ -71,8 +72,8 @@ def check_options(bench: Bench) -> Iterator[ValuePair]:
     last = [one["text"].rpartition("E) ")[2].split("\n")[0] for one in bench.asked("chooser")]
     yield ValuePair("fifth option", ["None of the above."], sorted(set(last)), "file")
     text = bench.text_of_page("run/report.html")
-    own = [text.count("built the steady tower. its answer") > 0, "None of the above" in text]
-    yield ValuePair("the page marks the answer and the last option", [True, True], own, "page")
+    marks = [text.count("built the steady tower. its answer") > 0, "None of the above" in text]
+    yield ValuePair("the page marks the answer and the last option", [True, True], marks, "page")
 
 
 # ---- the fact check, and both ----
@@ -215,8 +216,8 @@ def write_judged(bench: Bench) -> None:
     bench.write("fact.jinja", FACT_PROMPT)
     replies = {f"Text of {name}.": name for name in RELATIONS}
     ours = {"support": "SUPPORTS", "neutral": "NEITHER", "contradict": "CONTRADICTS"}
-    own = {text: f"{ours[name]}\nSo says passage 1." for text, name in replies.items()}
-    bench.write("knows.json", json.dumps({"rater": own, "reader": replies}))
+    worded_replies = {text: f"{ours[name]}\nSo says passage 1." for text, name in replies.items()}
+    bench.write("knows.json", json.dumps({"rater": worded_replies, "reader": replies}))
 
 
 def check_judged(bench: Bench) -> Iterator[ValuePair]:
@@ -291,9 +292,9 @@ def write_vectors(bench: Bench) -> None:
 
 def check_vectors(bench: Bench) -> Iterator[ValuePair]:
     """The nearest by cosine come first."""
-    own = np.array(VECTORS["Florence"])
+    of_florence = np.array(VECTORS["Florence"])
     others = [word for word in VECTORS if word != "Florence"]
-    ranked = sorted(others, key=lambda word: -float(own @ np.array(VECTORS[word])))
+    ranked = sorted(others, key=lambda word: -float(of_florence @ np.array(VECTORS[word])))
     texts = texts_of(distractors_of(bench))
     yield ValuePair("by cosine", [f"She was born in {word}." for word in ranked[:4]], texts[:4])
 
@@ -646,8 +647,8 @@ def check_bertscore(bench: Bench) -> Iterator[ValuePair]:
 
     rows, gold = bench.assessments("run"), vectors(RUG)
     for name, text in {"near": CAT, "same": RUG, "far": DOG}.items():
-        own = vectors(text)
-        cosines = own @ gold.T
+        of_answer = vectors(text)
+        cosines = of_answer @ gold.T
         precision = float(cosines[1:-1].max(axis=1).mean())
         recall = float(cosines[:, 1:-1].max(axis=0).mean())
         expected = [precision, recall, 2 * precision * recall / (precision + recall)]
@@ -740,6 +741,7 @@ def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
     yield ValuePair("rows of Table 1 that are missing", [], missing)
     yield ValuePair("p of a correlation", True, bool(re.search(r"\bp\s*[<=]", bench.terminal)))
     yield ValuePair("not comparable is said", True, "not comparable" in bench.terminal.lower())
+    yield from compare_trustscore(bench, TABLE_3)
 
 
 CHOOSER = "--model python:scripted:chooser"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.benchmarks.paper_items.reproduced import compare_levels
 from lab.benchmarks.paper_items.running import ROOT, Bench, PaperItem, Place, ValuePair
 from trustassay.papers.reproduce.truthfulness import BUNDLED_ANSWERS
 
@@ -245,15 +246,8 @@ def check_reproduced(bench: Bench) -> Iterator[ValuePair]:
     yield ValuePair("answers", len(read_bundled()), count)
     rounds = re.search(r"judged (\d+) times", bench.terminal)
     yield ValuePair("several runs", True, rounds is not None and int(rounds[1]) >= 10)
-    # A row: rubric, votes, answers, and of them matched, lower and higher.
-    counts = re.compile(
-        r", (first run|majority of \d+ runs)\s+(\d+)((?:\s+\d+ of \d+ \([^)]*\)){3})"
-    )
-    rows_printed = counts.findall(bench.terminal)
-    yield ValuePair("rows of both rubrics", 4, len(rows_printed))
-    for _, answers, shares in rows_printed:
-        numbers = [int(number) for number in re.findall(r"(\d+) of", shares)]
-        yield ValuePair("matched, lower and higher are all answers", int(answers), sum(numbers))
+    for rubric in RUBRICS:
+        yield from compare_levels(bench, rubric)
 
 
 SCORED = (score_command("truthfulness"),)

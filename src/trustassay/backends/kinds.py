@@ -6,7 +6,8 @@ strait``), or if a noun of the kind is part of the name (``Torres Strait``).
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -30,6 +31,9 @@ class Kinds(NamedTuple):
     section_of: Mapping[str, str]
     """The section of each list: ``places``, ``bodies`` (of persons), ``names``, ``pairs``; or
     common nouns: ``things``, and ``stuff``, which has no plural."""
+    same_as: Mapping[str, Collection[str]]
+    """Other names of a thing, or of its whole, by its name (``corn``: ``maize``); all in small
+    letters."""
 
     def find(self, words: str, types: Sequence[str] = ()) -> str:
         """Return the list of the kind of some words, or an empty string.
@@ -99,6 +103,11 @@ class Kinds(NamedTuple):
         lists = (self.list_of_noun.get(noun, "") for noun in ends)
         return next((name for name in lists if self.is_of_names(name)), "")
 
+    def is_same(self, words: str, other: str) -> bool:
+        """Whether two names are known to be names of one thing, or of a thing and its whole."""
+        first, second = (text.lower().removeprefix("the ") for text in (words, other))
+        return second in self.same_as.get(first, ())
+
     def is_of_names(self, name: str) -> bool:
         """Whether a list is one of names."""
         return self.section_of.get(name) in _NAME_SECTIONS
@@ -113,7 +122,12 @@ def _spell_type(name: str) -> str:
 def load_kinds() -> Kinds:
     """Return the lists, which are read once."""
     text = files("trustassay.backends").joinpath("kinds.toml").read_text("utf-8")
-    sections: Mapping[str, Mapping[str, str]] = tomllib.loads(text)
+    sections: dict[str, Mapping[str, str]] = tomllib.loads(text)
+    same_as = defaultdict[str, set[str]](set)
+    for group in sections.pop("same")["names"].lower().split(";"):
+        names = {" ".join(name.split()) for name in group.split(",")}
+        for name in names:
+            same_as[name] |= names
     members: dict[str, Sequence[str]] = {}
     lists_of: dict[str, list[str]] = {}
     list_of_noun: dict[str, str] = {}
@@ -128,4 +142,4 @@ def load_kinds() -> Kinds:
                 list_of_noun.setdefault(noun, name)
             for member in members[name]:
                 lists_of.setdefault(member.lower().removeprefix("the "), []).append(name)
-    return Kinds(members, lists_of, list_of_noun, section_of)
+    return Kinds(members, lists_of, list_of_noun, section_of, same_as)

@@ -40,9 +40,11 @@ KINGS, QUEENS = "kings", "queens"
 _RULERS: Mapping[str, Sequence[str]] = {k: v.split() for k, v in _NAMES["rulers"].items()}
 """Given names that rulers and saints have."""
 _RARE_SURNAMES = frozenset(_NAMES["surnames"]["rare"].split())
-HALVES, _FRAGMENTS, TITLES = (frozenset(words.split()) for words in _NAMES["others"].values())
-FRAGMENTS = HALVES | _FRAGMENTS
-"""Words that are no names by themselves: halves of names, short forms, particles."""
+HALVES, _FRAGMENTS, _NOTORIOUS, TITLES = (
+    frozenset(words.split()) for words in _NAMES["others"].values()
+)
+_UNUSED = HALVES | _FRAGMENTS | _NOTORIOUS
+"""Words that replace no name: halves of names, short forms, particles, names of dictators."""
 
 KIND_MARGIN = 0.06
 """By how much more a name must resemble the examples of its kind than those of any other kind."""
@@ -223,7 +225,7 @@ class WordTable:
             return False
         if text.islower():
             return self._first_tag(text) not in NAMES
-        is_common = text.lower() in self.lexicon or text.lower() in FRAGMENTS
+        is_common = text.lower() in self.lexicon or text.lower() in _UNUSED
         return text == text.capitalize() and not is_common
 
     def _compute_rarity(self, ids: Sequence[int]) -> float:
@@ -418,7 +420,11 @@ class _ListedWords(ABC):
 
     def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:
         """Return up to k substitutes for each request: words of its tag, or names of its kind."""
-        return [self._find_substitutes(request) for request in requests]
+        is_same = load_kinds().is_same
+        return [
+            [text for text in self._find_substitutes(request) if not is_same(request.words, text)]
+            for request in requests
+        ]
 
     def _find_substitutes(self, request: SubstitutesRequest) -> list[str]:
         """Return the substitutes for one request."""

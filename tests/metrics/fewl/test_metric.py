@@ -591,10 +591,10 @@ def test_expertise_that_cannot_be_read_is_no_number(unread: str) -> None:
     metric = Fewl(expertise="ask", penalty="none")
     del who["embedder"]
     run = score(QUESTIONS, metrics=metric, **who)
-    found = run.assessments[0]
-    rows = [row for row in found.evidence if "reference" in row]
+    assessment = run.assessments[0]
+    rows = [row for row in assessment.evidence if "reference" in row]
     assert [(row["reference"], row["weight"]) for row in rows] == [("two", 1.0)]
-    assert "one said neither yes nor no" in found.reason
+    assert "one said neither yes nor no" in assessment.reason
     assert run.summaries["fewl"].details["absent"] == {"one": {"unparsed": 6}}
     asked = run.summary_file["asked"]["references"]
     assert asked["one"]["missing"].keys() == {"unparsed"}

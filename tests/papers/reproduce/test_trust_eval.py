@@ -127,8 +127,8 @@ def test_a_changed_count_changes_the_recomputed_ratios(monkeypatch: pytest.Monke
 @pytest.mark.skipif(not SHARED.exists(), reason="no shared data (TRUSTASSAY_SHARED)")
 def test_the_printed_figures_are_those_of_the_page() -> None:
     text = next((SHARED / "seeds").glob("003_*.txt")).read_text()
-    found = re.findall(r'^    "([a-z_0-9]+)": ([\d.]+)', text, re.MULTILINE)
-    assert [(key, float(value)) for key, value in found] == list(PRINTED.items())
+    printed_pairs = re.findall(r'^    "([a-z_0-9]+)": ([\d.]+)', text, re.MULTILINE)
+    assert [(key, float(value)) for key, value in printed_pairs] == list(PRINTED.items())
 
 
 def test_without_punkt_the_other_splitter_is_named(

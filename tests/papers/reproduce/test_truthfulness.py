@@ -127,8 +127,10 @@ def test_votes_of_a_known_judge_give_the_figures_of_the_article(tmp_path: Path) 
         ("informativeness", [17, 3, 1], 0.16, 16),
     ):
         row = f"{rubric}, majority of 30 runs"
-        found = [figure(table, row, name)["value"] for name in ("matched", "lower", "higher")]
-        assert found == counts
+        printed_counts = [
+            figure(table, row, name)["value"] for name in ("matched", "lower", "higher")
+        ]
+        assert printed_counts == counts
         mean = figure(spread, rubric, "mean standard deviation")["value"]
         assert round(mean, 2) == deviation
         assert figure(spread, rubric, "variance 0")["value"] == steady

@@ -141,8 +141,7 @@ class _CandidateSearch:
                 self._add(key or slot, source, candidates)
         # The paper's vectors have years and numbers in digits; the built-in ones have only words.
         for slot in slots:
-            of_key = self._distractors_of.get(key or slot, ())
-            if slot.kind in RANDOM_KINDS and len(of_key) < self._limit:
+            if slot.kind in RANDOM_KINDS:
                 drawn = await self._search.candidates(slot.kind, [slot])
                 self._add(key or slot, slot.kind, drawn)
 

@@ -535,7 +535,7 @@ def _copy_case(text: str, like: str) -> str:
 
 
 def _replace_field(match: re.Match[str], field: str, value: str, extra: int = 0) -> str:
-    """Return a date with another value of a field, which also replaces ``longer`` characters after
+    """Return a date with another value of a field, which also replaces ``extra`` characters after
     it."""
     start, end = match.start(field) - match.start(), match.end(field) - match.start()
     return match[0][:start] + value + match[0][end + extra :]

@@ -30,8 +30,8 @@ def find(models: Scripted, answer: str, question: str = "who", **options: Any) -
 
 def test_the_sources_of_entities_stand_in_the_order_of_the_paper() -> None:
     models = Scripted(SOURCES, [WRITER])
-    found = find(models, "Jane Doe wrote it.", limit=40)
-    assert [(one.source, one.replaced, one.replacement) for one in found] == [
+    distractors = find(models, "Jane Doe wrote it.", limit=40)
+    assert [(one.source, one.replaced, one.replacement) for one in distractors] == [
         ("dbpedia", "Jane Doe", "Goethe"),
         ("embedding", "Jane Doe", "Anna"),
         ("embedding", "Jane", "Mary"),
@@ -70,8 +70,8 @@ def test_only_the_first_level_that_the_answer_has_is_replaced(
     answer: str, question: str, level: int, asked: set[str]
 ) -> None:
     models = Scripted({"embedding": {"*": names(2)}})
-    found = find(models, answer, question)
-    assert {one.level for one in found} == {level}
+    distractors = find(models, answer, question)
+    assert {one.level for one in distractors} == {level}
     assert {words for _, words, *_ in models.asked} == asked
 
 
@@ -101,26 +101,26 @@ def test_level_3_asks_for_repeated_words_only_while_there_are_too_few(
 
 def test_a_date_is_a_number_of_level_2_and_is_drawn_last() -> None:
     models = Scripted({"embedding": {"1912": ["1911"]}, "pos": {}})
-    found = find(models, "it was in 1912", "when", limit=5)
-    assert [one.source for one in found] == ["embedding"] + ["date"] * 4
-    assert {one.level for one in found} == {2}
+    distractors = find(models, "it was in 1912", "when", limit=5)
+    assert [one.source for one in distractors] == ["embedding"] + ["date"] * 4
+    assert {one.level for one in distractors} == {2}
 
 
 def test_all_words_of_a_level_have_their_turn() -> None:
     models = Scripted({"embedding": {"Jane": names(5), "Rome": ["Paris", "Oslo"]}})
-    found = find(models, "Jane wrote in Rome.", "what", limit=5)
-    assert [one.replaced for one in found] == ["Jane", "Rome", "Jane", "Rome", "Jane"]
+    distractors = find(models, "Jane wrote in Rome.", "what", limit=5)
+    assert [one.replaced for one in distractors] == ["Jane", "Rome", "Jane", "Rome", "Jane"]
 
 
 def test_each_distractor_has_one_replacement_and_none_says_the_same() -> None:
     answer = "Jane met Ann in Rome."
     models = Scripted({"embedding": {"*": ["Jane", "Ann", "Rome", "Ada", "ADA", "Eve"]}})
-    found = find(models, answer, "what", aliases=["Eve"])
-    assert found
-    for one in found:
+    distractors = find(models, answer, "what", aliases=["Eve"])
+    assert distractors
+    for one in distractors:
         assert one.text == answer.replace(one.replaced, one.replacement, 1)
         assert normalise(one.text) != normalise(answer) and one.replacement != "Eve"
-    assert len({normalise(one.text) for one in found}) == len(found)
+    assert len({normalise(one.text) for one in distractors}) == len(distractors)
 
 
 def test_a_dbpedia_that_fails_fails_the_answer() -> None:
@@ -156,22 +156,22 @@ def test_a_number_is_replaced_by_numbers_of_its_form(
     """The built-in source has number words only, as near words of ``1983``."""
     near = {"*": ["four", "two", "thousand", "forty", "home"]}
     models = Scripted(dict.fromkeys(sources, near))
-    found = [one for one in find(models, answer) if one.replaced == replaced]
-    assert len(found) >= 3
-    for one in found:
+    distractors = [one for one in find(models, answer) if one.replaced == replaced]
+    assert len(distractors) >= 3
+    for one in distractors:
         assert re.fullmatch(form, one.replacement) and one.replacement != replaced
         assert one.text == answer.replace(replaced, one.replacement)
 
 
 def test_numbers_have_candidates_although_other_words_have_enough() -> None:
     models = Scripted({"embedding": {"poem": names(8), "1999": ["home"]}})
-    found = find(models, "the poem of 1999", "what", limit=4)
-    assert [one.replaced for one in found] == ["poem", "1999"] * 2
+    distractors = find(models, "the poem of 1999", "what", limit=4)
+    assert [one.replaced for one in distractors] == ["poem", "1999"] * 2
 
 
 def test_a_number_in_a_name_is_no_name() -> None:
     mission = Entity("db:A", "Apollo 11", 0, 9)
     models = Scripted({"embedding": {"Apollo": ["Hermes"], "11": ["Ares"]}}, [mission])
-    found = find(models, "Apollo 11", "what flew")
-    assert found[0].text == "Hermes 11"
-    assert {one.source for one in found if one.replaced == "11"} == {"number"}
+    distractors = find(models, "Apollo 11", "what flew")
+    assert distractors[0].text == "Hermes 11"
+    assert {one.source for one in distractors if one.replaced == "11"} == {"number"}

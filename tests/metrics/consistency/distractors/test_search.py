@@ -94,8 +94,15 @@ def test_only_usable_entities_count_when_types_are_reduced(useless: str) -> None
         "DBpedia:Poet": ["Sappho", useless],
         "DBpedia:Writer": ["Byron", useless],
     }
-    found = find(Scripted({"dbpedia": base}, linked), limit=2, aliases=["Austen wrote it"])
-    assert [one.replacement for one in found] == ["Sappho", "Byron"]
+    distractors = find(Scripted({"dbpedia": base}, linked), limit=2, aliases=["Austen wrote it"])
+    assert [one.replacement for one in distractors] == ["Sappho", "Byron"]
+
+
+def test_dbpedia_is_not_asked_for_types_that_are_guessed_from_the_question() -> None:
+    linked = [Entity("db:J", "Jane", 0, 4)]
+    models = Scripted({"dbpedia": {"*": ["Goethe"]}, "embedding": {"Jane": ["Anna"]}}, linked)
+    assert [one.source for one in find(models, "who wrote it")] == ["embedding"]
+    assert {source for source, *_ in models.asked} == {"embedding"}
 
 
 def test_types_are_reduced_until_there_are_enough() -> None:
@@ -162,30 +169,30 @@ def test_one_slot_after_the_other_so_that_the_answer_is_not_the_middle_of_its_op
 
 def test_after_six_distractors_nothing_else_is_asked() -> None:
     models = Scripted({"embedding": {"Jane": names(6), "*": ["x"]}, "pos": {"*": ["y"]}})
-    found = find(models, answer="Jane wrote it in Rome.", limit=40)
-    assert [one.replaced for one in found] == ["Jane"] * 6
+    distractors = find(models, answer="Jane wrote it in Rome.", limit=40)
+    assert [one.replaced for one in distractors] == ["Jane"] * 6
     assert [words for _, words, *_ in models.asked] == ["Jane"]
 
 
 @pytest.mark.parametrize("question", ["who won a ring in 2009?", "who won a ring?"])
 def test_no_date_is_replaced_where_the_question_asks_for_a_person(question: str) -> None:
     models = Scripted({"embedding": {"Kobe Bryant": names(40)}})
-    found = find(models, question, "Kobe Bryant won a ring with the Lakers in 2009.")
-    assert {one.replaced for one in found} == {"Kobe Bryant"} and len(found) == 40
+    distractors = find(models, question, "Kobe Bryant won a ring with the Lakers in 2009.")
+    assert {one.replaced for one in distractors} == {"Kobe Bryant"} and len(distractors) == 40
 
 
 def test_an_answer_does_not_end_before_it_begins() -> None:
     answer = "It was from 3 May 1939 to 4 June 1945."
-    found = find(Scripted({"embedding": {}}), "when was it", answer)
-    years = [int(one.replacement[-4:]) for one in found if one.replaced == "3 May 1939"]
+    distractors = find(Scripted({"embedding": {}}), "when was it", answer)
+    years = [int(one.replacement[-4:]) for one in distractors if one.replaced == "3 May 1939"]
     assert years and max(years) < 1945
 
 
 @pytest.mark.parametrize("other", ["twelve", "Twelve", "12.0"])
 def test_the_same_number_in_other_words_is_no_distractor(other: str) -> None:
     models = Scripted({"mine": {"Team": [other, "Club"]}})
-    found = find(models, "what", "Team", aliases=["12"])
-    assert [one.replacement for one in found] == ["Club"]
+    distractors = find(models, "what", "Team", aliases=["12"])
+    assert [one.replacement for one in distractors] == ["Club"]
 
 
 def test_the_same_seed_the_same_distractors_and_another_seed_others() -> None:

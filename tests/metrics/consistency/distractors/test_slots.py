@@ -73,6 +73,9 @@ def test_the_question_decides_which_part_is_replaced(question: str, asked: str) 
         ("what is his occupation", "He is a Russian poet.", ["poet"]),
         ("where is he from", "Jo is from Atlanta, Georgia.", ["Atlanta, Georgia", "Atlanta"]),
         ("what city is it in", "Dallas, Texas", ["Dallas, Texas", "Dallas"]),
+        # Of a list, each part is a place of its own.
+        ("where did she live", "In Paris, London, and Rome.", ["Paris", "London"]),
+        ("which camp was it", "It was the Belsen concentration camp of a town.", ["Belsen"]),
         ("what disease did he die of", "He died of lung cancer.", ["lung cancer", "cancer"]),
         ("which strait is it", "The Coral Sea ends at the Torres Strait.", ["Torres Strait"]),
         ("how many men", "Of Rome's men there were 12.", ["12"]),
