@@ -170,7 +170,7 @@ def test_rows_without_pairs_count_all_questions(run: Reproduce, tmp_path: Path) 
     assert cell_of(table, "single + penalty").values["questions_with_pairs"]["n"] == 9
     assert cell_of(table, "multi + no penalty").values["n"] == N
     assert cell_of(table, "FEWL (Ours)").values["n"] == 9
-    assert any("count 9 questions, which have them" in note for note in table.notes)
+    assert any("count the 9 questions that have" in note for note in table.notes)
 
 
 def test_a_generator_without_pairs_empties_the_rows_that_need_them(
