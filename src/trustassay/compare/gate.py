@@ -410,7 +410,7 @@ class _GateFigures:
         if figure.incomplete > MAX_UNSCORED:
             return (
                 f"{figure.incomplete:.1f} % of the scores lack a model that did not answer (note); "
-                "trustassay rescore asks it again, or score without that model"
+                "rescore the run once it answers, or score without that model"
             )
         return ""
 
