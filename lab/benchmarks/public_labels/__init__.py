@@ -1,1 +1,1 @@
-"""Every metric that applies, compared with the labels of eight public sets that we did not write."""
+"""Compares every metric that applies with the labels of eight public sets that others wrote."""
