@@ -183,7 +183,7 @@ def read_pairs() -> Iterator[LabelledRow]:
     for language, name in LANGUAGES.items():
         for row in lines(name):
             record = {
-                "question": "",
+                "question": ASKED,
                 "response": row["hypothesis"],
                 "documents": [row["premise"]],
             }
@@ -210,7 +210,7 @@ def read_preferences() -> Iterator[LabelledRow]:
         record = {
             "question": question,
             "response": first,
-            "references": {"other": second},
+            "other_response": second,
         }
         judges = {
             name: {1: 1.0, 2: -1.0}.get(judge["verdict"], 0.0)
