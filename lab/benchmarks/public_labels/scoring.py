@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ SECOND_MODEL = os.environ.get("TRUSTASSAY_LAB_SECOND", "1.5b")
 MAX_EARLIER_STEPS = 5
 """Steps of a log that a later step is compared with."""
 ROWS_AT_ONCE = 50
+_MARK = re.compile(r"\s?\[\d+(?:, ?\d+)*\]")
 
 PASSAGES = ("faithfulness", "factcheck")
 METRICS: Mapping[str, Mapping[str, Sequence[str]]] = {
@@ -179,9 +181,11 @@ def _build_samples(name: str, row: LabelledRow) -> list[Json]:
             if place and text.strip()
         ]
     if name.startswith("attributionbench"):
-        # All references stand behind the claim, so that ``grounding`` has citations to judge.
+        # All references stand behind the claim, so that ``grounding`` has citations to judge. The
+        # marks of a claim itself count the passages of a list that the set does not have.
+        claim = _MARK.sub("", row.record["response"]).strip()
         marks = "".join(f"[{n}]" for n in range(1, len(row.record["documents"]) + 1))
-        return [{**row.record, "id": row.id, "response": f"{row.record['response']} {marks}"}]
+        return [{**row.record, "id": row.id, "response": f"{claim} {marks}"}]
     return [{**row.record, "id": row.id}]
 
 

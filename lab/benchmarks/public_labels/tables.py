@@ -312,7 +312,9 @@ def _list_rows(title: str, parts: Json, before: Json) -> Iterator[str]:
             yield _join_cells([name, " ".join(path), *values, *line, rows])
 
 
-def _list_paths(figures: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def _list_paths(
+    figures: Mapping[str, Any], above: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
     """Yield the keys that lead to each measured value."""
     for key, value in figures.items():
         if key == "line" or (isinstance(value, Mapping) and "value" in value):
