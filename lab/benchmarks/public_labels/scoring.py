@@ -69,7 +69,7 @@ class ScoredAnswer(NamedTuple):
     score: float | None
     """``None`` where it was not judged."""
     flagged: bool
-    """Whether the answer needs a look, by the metric's line or because it was not judged."""
+    """Whether the answer was judged and needs a look by the metric's line."""
     parts: Mapping[str, float]
     marks: Sequence[tuple[int, int]]
     """Characters that the evidence marks as not supported."""
@@ -191,7 +191,7 @@ def _build_samples(name: str, row: LabelledRow) -> list[Json]:
 
 def _read_answer(run: Run, assessment: Assessment) -> ScoredAnswer:
     metric = next(item for item in run.metrics if item.name == assessment.metric)
-    flagged = assessment.score is None or metric.problem(assessment) is not None
+    flagged = assessment.score is not None and metric.problem(assessment) is not None
     spans = [
         (span["start"], span["end"])
         for row in assessment.evidence
