@@ -252,9 +252,9 @@ Eight public sets with labels that we did not write; the labels *read by us* are
 `python -m lab.benchmarks.public_labels`; the figures, with intervals of the lines, too, are in
 [public-labels.json](public-labels.json). Rules were chosen on one part of the rows, *report* is the
 other part, which was looked at once. AUROC is the chance that a right row scores higher than a
-wrong one; rows that were not judged are left out. *False alarms* are right rows that need a look, *caught* are wrong ones that do.
-*Rule* is a rule that reads nothing. The second reader and judge is Qwen2.5-Coder 1.5B, on a random
-part of the rows. Figures before this version are in brackets.
+wrong one; rows that were not judged are left out. *False alarms* are right rows that need a look,
+*caught* are wrong ones that do. *Rule* is a rule that reads nothing. The second reader and judge is
+Qwen2.5-Coder 1.5B, on a random part of the rows. Figures before this version are in brackets.
 """
 COLUMNS = ("reader", "score", "AUROC, report", "AUROC, all", "false alarms", "caught", "rows")
 READER_NAMES = {"rules": "rule", "second": "with second reader"}
