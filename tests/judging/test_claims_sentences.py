@@ -152,8 +152,8 @@ def test_the_label_of_a_citation_is_cut_with_it(text: str) -> None:
     assert all(hypothesis in (None, "It is red.") for hypothesis, _ in read(text))
 
 
-def test_a_label_without_a_citation_stays() -> None:
-    assert read("It is red. Its source: Turin.")[1][0] == "Its source: Turin."
+def test_a_source_that_is_no_label_of_a_citation_stays() -> None:
+    assert read("Turin is the source [1].") == [("Turin is the source.", (1,))]
 
 
 def test_words_that_name_the_passages_are_cut_at_both_ends() -> None:

@@ -320,7 +320,7 @@ _GOES_ON = re.compile(r"(?:and|what about|how about)\b", re.IGNORECASE)
 """A question that continues an earlier one and does not name its subject."""
 _VERBS = {"'s been": " has been", "'s": " is", "'re": " are"}
 _REFERENCE_LABEL = re.compile(
-    r"[\s(]*\b(?:see )?(?:references?|refs?|sources?|citations?)(?:\.|:|\.:)[\s,;.)]*$",
+    r"[\s(]*\b(?:see )?(?:references?|refs?|sources?|citations?)\.?:[\s,;.)]*$",
     re.IGNORECASE,
 )
 """A label that is left at the end after its citation was cut: "It is closed. Reference: [1]"."""
