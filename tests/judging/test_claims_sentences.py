@@ -137,6 +137,30 @@ def test_a_list_of_references_is_a_part_that_claims_and_cites_nothing(references
     assert last.text == references.strip()
 
 
+def test_an_entry_of_a_bibliography_claims_nothing() -> None:
+    entry = "Lamps. Wikipedia, [Online]. Available: https://a.example/l. [Accessed May 2, 2021].[5]"
+    (claim,) = build_claims("How old is the lamp?", entry, load_splitter("sentencex"))
+    assert (claim.hypothesis, claim.reason, claim.citations) == (None, REASON_REFERENCES, (5,))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It is red. Reference: [1]", "It is red (Source: [1]).", "It is red. See ref: [1]"],
+)
+def test_the_label_of_a_citation_is_cut_with_it(text: str) -> None:
+    assert ("It is red.", (1,)) in read(text)
+    assert all(hypothesis in (None, "It is red.") for hypothesis, _ in read(text))
+
+
+def test_a_source_that_is_no_label_of_a_citation_stays() -> None:
+    assert read("Turin is the source [1].") == [("Turin is the source.", (1,))]
+
+
+def test_words_that_name_the_passages_are_cut_at_both_ends() -> None:
+    assert read("Based on the given contexts, it is red.") == [("It is red.", ())]
+    assert read("It is red, according to the given contexts [1].") == [("It is red.", (1,))]
+
+
 # The paper's reading
 
 

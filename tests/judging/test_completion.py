@@ -169,6 +169,19 @@ def test_no_one_is_the_subject_of_a_sentence_that_is_complete() -> None:
     assert hypotheses("Who lives there?", "No one lives there.") == ["No one lives there."]
 
 
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("Who will win the race?", "Ada will win the race."),
+        ("Which team may play in Turin?", "Ada may play in Turin."),
+        # here the reply is not the subject
+        ("Who can Ada see?", "Ada see Ada."),
+    ],
+)
+def test_a_reply_is_the_subject_of_the_verb_behind_a_modal(question: str, statement: str) -> None:
+    assert complete_reply(question, "Ada") == statement
+
+
 def test_the_auxiliary_stands_behind_the_subject() -> None:
     assert complete_reply("Has the museum been sold?", "Yes.") == "The museum has been sold."
 
@@ -234,6 +247,10 @@ def test_questions_for_yes_or_no_are_told_from_others(question: str, asks: bool)
         ("Does Ada live here?", "Ada"),
         ("Give me the number of halls.", "the number of halls"),
         ("number of halls", "number of halls"),
+        ("What is the purpose of the gate in a lock?", "the purpose of the gate"),
+        ("When did the museum of Lund open?", "the museum of Lund"),
+        # key words that begin with a verb
+        ("repair an old lamp", None),
         # nothing that a pronoun could stand for
         ("Is it open?", None),
         ("What is there?", None),

@@ -38,6 +38,18 @@ def test_a_passage_is_read_folded_and_without_html() -> None:
     assert read_passage_text(document).strip() == 'The "red" lamp costs 20 €.'
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("[12] Dogs bark. [1] Cats purr.", "Dogs bark. [1] Cats purr."),
+        ("[2023] Dogs bark.", "[2023] Dogs bark."),
+        ("[1]", "[1]"),
+    ],
+)
+def test_the_number_of_a_passage_is_no_part_of_its_first_sentence(text: str, read: str) -> None:
+    assert read_passage_text(Document("d", text)) == read
+
+
 def test_the_excerpt_of_a_passage_is_read_in_place_of_its_text() -> None:
     assert read_passage_text(Document("1", "A long text.", excerpt="The lamp is red.")) == (
         "The lamp is red."

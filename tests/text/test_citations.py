@@ -16,6 +16,7 @@ from trustassay.text.citations import (
     find_citations,
     find_citations_as_in_paper,
     find_references_start,
+    is_reference_entry,
     mask_code_brackets,
     spell_superscripts,
     strip_citations,
@@ -313,6 +314,27 @@ def test_a_statement_hidden_among_references_is_kept(references: str) -> None:
     """It would not be judged otherwise."""
     text = BODY + references
     assert find_references_start(text) == len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_entry"),
+    [
+        (
+            "Lamps. Wikipedia, [Online]. Available: https://a.example/l. [Accessed May 2, 2021].",
+            True,
+        ),
+        ("Lamps of Turin. https://a.example/l. Retrieved 2 May 2021.", True),
+        # an answer and its address, a date, a statement, a denial
+        ("Ada Byron. https://a.example/l", False),
+        ("Accessed May 2, 2021", False),
+        ("The lamp is red. https://a.example/l. Retrieved 2 May 2021.", False),
+        ("No lamps. https://a.example/l. Retrieved 2 May 2021.", False),
+    ],
+)
+def test_an_entry_of_a_bibliography_has_an_address_and_states_nothing(
+    text: str, is_entry: bool
+) -> None:
+    assert is_reference_entry(text) == is_entry
 
 
 def test_the_entries_below_the_last_statement_are_references_still() -> None:

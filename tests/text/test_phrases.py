@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from trustassay.text.phrases import (
     REASON_QUESTION,
     content_stems,
+    find_end_frame,
     find_frame_end,
     find_opener_end,
     find_reason_without_claim,
@@ -66,6 +67,7 @@ def test_an_opener_alone_is_not_cut_off_but_claims_nothing(opener: str) -> None:
 FRAMES = [
     "According to the passages, ",
     "Based on the provided context, ",
+    "According to the given contexts, ",
     "As stated in the documents, ",
     "From the search results, ",
     "The documents state that ",
@@ -81,6 +83,8 @@ FRAMES = [
     "I'm not sure, but ",
     "It is important to note that ",
     "It's worth mentioning that ",
+    "It can be inferred that ",
+    "We can see that ",
     "Final answer: ",
     "Did you know that ",
 ]
@@ -103,6 +107,23 @@ def test_a_frame_alone_is_left() -> None:
     assert find_frame_end("In summary, ") == 0
     assert find_frame_end("However,") == 0
     assert find_reason_without_claim("In summary,") == "it says nothing by itself"
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("It is red, according to the passages.", "It is red."),
+        ("It is red according to the given context", "It is red"),
+        ("It is red, based on these documents.", "It is red."),
+        # these state something about a text
+        ("It is based on these documents.", "It is based on these documents."),
+        ("It is red, according to Smith.", "It is red, according to Smith."),
+        ("According to the text it is red.", "According to the text it is red."),
+    ],
+)
+def test_words_that_name_the_passages_at_the_end_are_cut_off(text: str, statement: str) -> None:
+    start, end = find_end_frame(text)
+    assert text[:start] + text[end:] == statement
 
 
 @pytest.mark.parametrize(

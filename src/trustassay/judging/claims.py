@@ -45,6 +45,7 @@ from trustassay.text.citations import (
     find_citations_as_in_paper,
     find_marker_spans,
     find_references_start,
+    is_reference_entry,
     spell_superscripts,
     strip_citations_as_in_paper,
 )
@@ -63,6 +64,7 @@ from trustassay.text.phrases import (
     REASON_QUESTION,
     REASON_REFERRAL,
     content_stems,
+    find_end_frame,
     find_frame_end,
     find_opener_end,
     find_reason_without_claim,
@@ -317,6 +319,11 @@ _TO_READER = re.compile(r"\b(?:you|I|we)\b", re.IGNORECASE)
 _GOES_ON = re.compile(r"(?:and|what about|how about)\b", re.IGNORECASE)
 """A question that continues an earlier one and does not name its subject."""
 _VERBS = {"'s been": " has been", "'s": " is", "'re": " are"}
+_REFERENCE_LABEL = re.compile(
+    r"[\s(]*\b(?:see )?(?:references?|refs?|sources?|citations?)\.?:[\s,;.)]*$",
+    re.IGNORECASE,
+)
+"""A label that is left at the end after its citation was cut: "It is closed. Reference: [1]"."""
 _BEFORE_WORDS = re.compile(r"(?:[\s:;,.)]|[–—-]+\s)*")
 """Punctuation that is left at the start after a citation was cut: "[1]: The museum ..."."""
 MAX_COMPLETED_WORDS = 12
@@ -390,6 +397,10 @@ class _ClaimBuilder:
             _CODE.search(block.text.text) or not is_statement(block.text.text)
         ):
             self._add_claim(None, block.text, "code", ())
+        # One entry of a list of references that was answered by itself, or without a heading.
+        elif is_reference_entry(block.text.text):
+            numbers = _find_citation_numbers(block.text)
+            self._add_claim(None, block.text, REASON_REFERENCES, numbers)
         elif block.kind == "row":
             self._add_row(block)
         elif block.kind == "heading" and self._is_only_a_heading(place):
@@ -456,6 +467,7 @@ class _ClaimBuilder:
         # Step 1: the bare sentence, without numbering and left-over punctuation.
         bare = bare[len(bare.text) - len(strip_numbering(bare.text)) :].strip()
         bare = bare[_BEFORE_WORDS.match(bare.text).end() :]  # type: ignore[union-attr]
+        bare = bare.sub(_REFERENCE_LABEL, "") if numbers else bare
         # Nothing but citations and marks: the citations belong to a neighbour.
         if not any(map(str.isalnum, bare.text)):
             self.unplaced += numbers
@@ -769,6 +781,7 @@ def _strip_frames(text: MappedText) -> tuple[MappedText, bool]:
         # "and", "but" and "so" behind a frame join nothing any more.
         if joining := _JOINING.match(text.text):
             text = text[joining.end() :]
+    text = text.cut([find_end_frame(text.text)])
     tag = find_tag_question_start(text.text)
     asserted |= tag < len(text.text)
     text = text[:tag].strip()

@@ -27,6 +27,7 @@ from trustassay.text.grammar import (
     find_tag,
     find_words,
     is_common_word,
+    is_imperative,
     is_statement,
 )
 from trustassay.text.phrases import content_stems
@@ -191,7 +192,9 @@ def find_question_topic(question: str) -> str | None:
     """
     text = _bare_question(question)
     if _asks_without_wh(question):
-        return _ASKS_FOR.sub("", text, count=1).strip(" .:") or None
+        request = _ASKS_FOR.sub("", text, count=1).strip(" .:")
+        # Key words that begin with a verb ("replace a tyre") are no noun phrase.
+        return None if is_imperative(find_words(request)) else request or None
     words = text.split()
     # The phrase is searched behind the auxiliary: "did | the museum | open".
     place = next((n for n, word in enumerate(words) if word.lower() in AUXILIARIES), len(words))
@@ -201,14 +204,23 @@ def find_question_topic(question: str) -> str | None:
         name = word[0].isupper() and word != "I"
         tag = find_tag(word)
         first = phrase[-1:] and phrase[-1].lower() in _BEFORE_NOUN  # "the permit"
+        # "the purpose | of the | gate": "it" may stand for either, so both are kept.
+        of = phrase[-1:] == ["of"]
         # Names, nouns, adjectives, numbers and unknown words continue the phrase.
-        within = phrase and (name or first or not tag or tag.startswith(("NN", "JJ", "CD")))
+        within = phrase and (
+            name
+            or first
+            or not tag
+            or tag.startswith(("NN", "JJ", "CD"))
+            or word == "of"
+            or (of and word.lower() in _BEFORE_NOUN)
+        )
         if not (within or name or (not phrase and word.lower() in _BEFORE_NOUN)):
             behind = word.lower()
             break
         phrase.append(word)
     verb_follows = phrase and words[place].lower() in DO | MODALS
-    if verb_follows and (not behind or behind in (DETERMINERS | PREPOSITIONS) - {"of"}):
+    if verb_follows and (not behind or behind in DETERMINERS | PREPOSITIONS):
         # One that the lexicon has as a noun was taken for a part of the subject: "does the trial
         # cost", "does the line stop at noon".
         phrase.pop()
@@ -402,8 +414,9 @@ def _undo_inversion(
     if lower[0] == "there":
         return " ".join(["there", auxiliary, reply, *words_behind[1:]])
     verb = _PARTICIPLE.fullmatch(lower[0]) or lower[0] in PREPOSITIONS or lower[0] == "not"
-    # "Who was elected": the reply is the subject of a participle.
-    if subject and verb and auxiliary in BE | HAVE:
+    # "Who was elected": the reply is the subject of a participle; "Who will open it": of a verb.
+    base_verb = find_tag(words_behind[0]) in ("VB", "VBP") and words_behind[0].islower()
+    if subject and ((verb and auxiliary in BE | HAVE) or (base_verb and auxiliary in MODALS)):
         return " ".join([reply, auxiliary, *words_behind])
     # "When was it built": "it was built 1902"; the reply stands at the end.
     if auxiliary not in BE or _find_participles(lower):

@@ -9,6 +9,7 @@ Passages are folded and split into sentences once. A statement is read
 Evidence is chosen nowhere else.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
@@ -94,10 +95,19 @@ async def ask_reader(models: Models, premise: str, claim: str, role: str = "") -
     return await models.entail(spell_dates(premise), spell_dates(claim), role=role)
 
 
+_NUMBER = re.compile(r"\s*\[\d{1,3}\]\s+(?=\S)")
+"""The number by which an answer cites a passage, where it is a part of the passage's text: it would
+make another sentence of the first one."""
+
+
 def read_passage_text(document: Document) -> str:
-    """Return the text of a passage as it is read: its excerpt, if any, folded, without HTML."""
+    """Return the text of a passage as it is read: its excerpt, if any, folded, without HTML and
+    without the number that it is cited by.
+    """
     text = document.text if document.excerpt is None else document.excerpt
-    return fold(strip_html(MappedText.of(text))).text
+    folded = fold(strip_html(MappedText.of(text))).text
+    number = _NUMBER.match(folded)
+    return folded[number.end() :] if number else folded
 
 
 def build_premise(document: Document) -> str:

@@ -230,6 +230,11 @@ _LOCATOR = re.compile(
 )
 """What tells where a source is: a file, a page, a year in brackets, an address."""
 _ADDRESS = re.compile(r"(?:\bsee\b:?\s*)?<?(?:https?://|www\.|doi:)\S+", re.IGNORECASE)
+_DATE = r"(?:[a-z]{3,9}\.? \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9}\.?,? \d{4}|\d{4}-\d\d-\d\d)"
+_ACCESS = re.compile(
+    rf"\[online\]|\b(?:last )?(?:accessed|retrieved)(?: on)?:? {_DATE}", re.IGNORECASE
+)
+"""What bibliographies say of an address: "[Online]", "[Accessed May 20, 2021]"."""
 # A title at the beginning of an entry: "City Guide: ...", '"City Guide"', "(Smith, 2020)".
 _LABEL = re.compile(r"[^.!?]{0,80}?:\s+|[*_\"“].{0,200}?[*_\"”]|\([^()]{0,40}\d{4}[^()]{0,20}\)")
 _CAPITAL = re.compile(r"\b[A-Z]")
@@ -263,6 +268,17 @@ def find_references_start(text: str) -> int:
     # A response that is nothing but a list of references is the answer itself.
     body = "".join(lines[: end - headed])
     return len(body) if entries and body.strip() and are_references else len(text)
+
+
+def is_reference_entry(text: str) -> bool:
+    """Whether a text names a source with its address as bibliographies do, and states nothing."""
+    bare = _ACCESS.sub("", _ADDRESS.sub("", text))
+    return (
+        _ADDRESS.search(text) is not None
+        and _ACCESS.search(text) is not None
+        and not is_statement(bare)
+        and not any(map(is_negation, plain_words(bare)))
+    )
 
 
 def _find_unmarked_entries(lines: Sequence[str]) -> tuple[int, list[re.Match[str]]]:

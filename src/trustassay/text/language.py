@@ -77,8 +77,12 @@ def detect_language(text: str, context: Sequence[str] = ()) -> str | None:
     if has_own_language:
         odds, other = _compute_log_odds(text)
         # Between the two thresholds the words of the answer leave it open, and the context decides.
-        if odds <= MIN_LOG_ODDS_ALONE or odds >= CERTAIN_LOG_ODDS:
-            return other if odds <= MIN_LOG_ODDS_ALONE else ENGLISH
+        if odds <= MIN_LOG_ODDS_ALONE:
+            # Foreign names do not make an English sentence one in another language.
+            is_english = _compute_log_odds(_NAMES.sub(" ", text))[0] >= CERTAIN_LOG_ODDS
+            return ENGLISH if is_english else other
+        if odds >= CERTAIN_LOG_ODDS:
+            return ENGLISH
     # A context without words, such as numbers alone, cannot decide anything.
     if not any(map(_ENGLISH_WORD.search, context)):
         return None

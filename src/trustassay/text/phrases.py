@@ -86,7 +86,7 @@ def _is_opener(text: str) -> bool:
 # Part of the patterns below: "the passages provided", "your search results", "the knowledge base".
 _SOURCES = (
     r"(?:(?:(?:the|these|those|this|your|my|all|provided|given) (?:\w+ )?)?(?:passages?|documents?"
-    r"|documentation|context|sources?|texts?|excerpts?"
+    r"|documentation|contexts?|sources?|texts?|excerpts?"
     r"|(?:search )?results?|snippets?|information (?:provided|given|above)|references?"
     r"|articles? (?:provided|given|above)"
     r"|(?:provided|given|supplied) (?:information|material|data|text)"
@@ -119,6 +119,8 @@ _FRAME = re.compile(
     # "It is worth noting that ..."
     r"|it(?:'s| is) (?:worth (?:noting|mentioning)|important to (?:note|remember|know)"
     r"|also worth noting|true|correct|clear) that\s*"
+    # "It can be inferred that ...", "We can see that ..."
+    r"|(?:it can be|we can) (?:seen?|sa(?:y|id)|stated?|concluded?|inferr?(?:ed)?|assumed?) that\s*"
     # "I think that ...", "I am fairly sure that ..."
     r"|(?:yes, )?(?:and )?(?:but )?I (?:think|believe|guess|suppose|assume|would say"
     r"|'d say|can (?:also )?(?:confirm|tell you(?!')|say|assure you)|am (?:fairly |quite "
@@ -153,6 +155,23 @@ def find_frame_end(text: str) -> int:
     while (match := _FRAME.match(text, end)) and match.end() < len(text):
         end = match.end()
     return end
+
+
+_FRAME_AT_END = re.compile(
+    rf"(?:,? according to|, (?:based on|as (?:stated|described|mentioned|noted|shown) in))"
+    rf" {_SOURCES}(?=[.!]*\s*$)",
+    re.IGNORECASE,
+)
+
+
+def find_end_frame(text: str) -> tuple[int, int]:
+    """Return the span of words that name the passages at the end of a statement.
+
+    "The pool is closed, according to the passages." The span is empty where there are none. "It is
+    based on the text" without a comma is a statement about a text.
+    """
+    match = _FRAME_AT_END.search(text)
+    return match.span() if match else (len(text), len(text))
 
 
 def find_tag_question_start(text: str) -> int:
