@@ -101,18 +101,18 @@ class PassageData(NamedTuple):
         return [piece for piece in self.pieces if isinstance(piece, DataRow)]
 
 
-def spell_data(passage: str, statement: str | None = None, *, named: bool = False) -> str:
+def spell_data(passage: str, statement: str | None = None, *, by_name: bool = False) -> str:
     """Return a passage with its data as sentences; without data it is returned as it is.
 
     Args:
         passage: the text of the passage.
         statement: where given, only the rows that it is about (:func:`select_rows`) are included.
-        named: of each table only the rows that it names, or all of them where it names none.
+        by_name: of each table only the rows that it names, or all of them where it names none.
     """
     data = read_data(passage)
     if data is None:
         return passage
-    rows = data.rows if statement is None else select_rows(data.rows, statement, named=named)
+    rows = data.rows if statement is None else select_rows(data.rows, statement, by_name=by_name)
     selected = set(map(id, rows))
     lines = [
         piece if isinstance(piece, str) else " ".join(piece.sentences)
@@ -127,13 +127,13 @@ def holds_data(passage: str) -> bool:
     return read_data(passage) is not None
 
 
-def select_rows(rows: Sequence[DataRow], statement: str, *, named: bool = False) -> list[DataRow]:
+def select_rows(rows: Sequence[DataRow], statement: str, *, by_name: bool = False) -> list[DataRow]:
     """Return the rows that a statement is about.
 
     1. Rows with prose, and single rows of a table, are always included: they cannot be mistaken
        for others.
     2. Of each other table, the rows that the statement names are chosen, or else those that share
-       most words with it; with ``named`` all of them instead, because shared words are no proof
+       most words with it; with ``by_name`` all of them instead, because shared words are no proof
        that it is about a row.
     3. Where this chooses no row of any table, all rows are included.
 
@@ -153,7 +153,7 @@ def select_rows(rows: Sequence[DataRow], statement: str, *, named: bool = False)
         for table_rows in tables.values()
         for row in (
             _find_named_rows(table_rows, statement, words_of_statement)
-            or (table_rows if named else _find_nearest_rows(table_rows, words_of_statement))
+            or (table_rows if by_name else _find_nearest_rows(table_rows, words_of_statement))
         )
     ]
     return always + (chosen or [row for table_rows in tables.values() for row in table_rows])
