@@ -10,8 +10,9 @@
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from trustassay.text.cleaning import fold_text
@@ -77,7 +78,8 @@ class ActionClaim(NamedTuple):
     verb: str
     """The verb, in its base form."""
     passive: bool
-    """Whether the sentence leaves open who did it."""
+    """Whether the sentence leaves open who did it, and so may tell of a state. With "successfully"
+    it is the agent who reports."""
 
 
 @cache
@@ -97,14 +99,25 @@ def name_parts(tool: str) -> list[str]:
 
 
 def only_reads(tool: str) -> bool:
-    """Whether a tool's name says that it reads: it has a verb of reading and none of doing."""
-    parts = set(name_parts(tool))
-    return not parts.isdisjoint(READING) and parts.isdisjoint(_OUTSIDE | _ALSO_TEXT)
+    """Whether a tool's name says that it reads: its first verb is one of reading."""
+    verbs = _verbs_of(tool)
+    return bool(verbs) and READING.issuperset(verbs)
 
 
 def changes_something(tool: str) -> bool:
-    """Whether a tool's name has a verb of doing: "cancel_order"."""
-    return not (_OUTSIDE | _ALSO_TEXT).isdisjoint(name_parts(tool))
+    """Whether a tool's name says that it does something: "cancel_order"."""
+    return not READING.issuperset(_verbs_of(tool))
+
+
+def _verbs_of(tool: str) -> set[str]:
+    """Return the first verb of a tool's name, and those behind "and".
+
+    Further words may be nouns: "get_order", "find_and_delete_file".
+    """
+    parts = name_parts(tool)
+    known = [part for part in parts if part in READING | _OUTSIDE | _ALSO_TEXT]
+    behind_and = {after for before, after in pairwise(parts) if before == "and"}
+    return {*known[:1], *behind_and.intersection(known)}
 
 
 def find_action(sentence: str, objects: Iterable[str]) -> ActionClaim | None:
@@ -115,8 +128,7 @@ def find_action(sentence: str, objects: Iterable[str]) -> ActionClaim | None:
         objects: words of the things that the tools work on, as in their names.
     """
     text = fold_text(sentence)
-    stems = {stem(word) for word in plain_words(text) if not is_empty_word(word)}
-    has_object = not stems.isdisjoint(map(stem, objects))
+    object_stems = set(map(stem, objects))
     is_of_user = re.search(r"\byou(?:r|rs)?\b", text, re.IGNORECASE) is not None
     for pattern, passive in ((_ACTIVE, False), (_MANAGED, False), (_PASSIVE, True)):
         for match in pattern.finditer(text):
@@ -124,25 +136,48 @@ def find_action(sentence: str, objects: Iterable[str]) -> ActionClaim | None:
             if word is None or _CONDITIONAL.search(text[: match.start()]):
                 continue
             is_base = pattern is _MANAGED
+            # The verb itself is no object: "I have ordered the list" is about no order.
+            rest = f"{text[: match.start()]} {text[match.end() + word.end() :]}"
+            stems = {stem(item) for item in plain_words(rest) if not is_empty_word(item)}
+            has_object = not stems.isdisjoint(object_stems)
+            # "has been successfully updated" reports an action; nobody says it of a text.
+            is_report = "successfully" in match[0].lower()
+            is_perfect_report = is_report and "been" in match[0].lower()
             for verb in (*_OUTSIDE, *_ALSO_TEXT):
                 matches = (
                     word[0] == verb if is_base else participle_pattern(verb).fullmatch(word[0])
                 )
                 # Without a doer the sentence may tell what happened in the world: "The film has
                 # been cancelled." It must be about something of the user or of the tools.
-                counts = has_object if verb in _ALSO_TEXT else (has_object or is_of_user)
+                counts = has_object or (is_of_user and verb in _OUTSIDE) or is_perfect_report
                 if matches and (counts or (verb in _OUTSIDE and not passive)):
-                    return ActionClaim(verb, passive)
+                    return ActionClaim(verb, passive and not is_report)
     return None
 
 
-def is_stated(claim: ActionClaim, texts: Sequence[str]) -> bool:
-    """Whether texts speak of a state that an action leads to: "status: activated", "refundable"."""
+def is_state(claim: ActionClaim, results: Iterable[str], users: Iterable[str]) -> bool:
+    """Whether a sentence may tell of a state in the data, or of what the user has said, instead.
+
+    Data: "status: shipped", "activation: done", "refundable". A user: "I was charged twice"; that
+    they want something done says nothing about it.
+
+    Args:
+        claim: the action.
+        results: the results of tools.
+        users: the messages of the user.
+    """
+    if not claim.passive:
+        return False
+    past = participle_pattern(claim.verb).pattern
     root = claim.verb.removesuffix("e")
     root = root[: max(MIN_ROOT_LETTERS, len(root) - 2)]
-    irregular = _IRREGULAR.get(claim.verb)
-    pattern = re.compile(rf"\b(?:{root}{f'|{irregular}' if irregular else ''})", re.IGNORECASE)
-    return any(pattern.search(text.replace("_", " ")) for text in texts)
+    # Also inside "payment_updated".
+    in_data = re.compile(rf"(?<![^\W_])(?:{root}|{past})", re.IGNORECASE)
+    in_words = re.compile(
+        rf"\b(?:is|are|was|were|been|got|you|they|have|had)\s+(?:\w+\s+){{0,2}}?(?:{past})\b",
+        re.IGNORECASE,
+    )
+    return any(map(in_data.search, results)) or any(map(in_words.search, users))
 
 
 def can_have_done(claim: ActionClaim, succeeded: Iterable[str], failed: Iterable[str]) -> bool:
@@ -153,10 +188,9 @@ def can_have_done(claim: ActionClaim, succeeded: Iterable[str], failed: Iterable
         succeeded: the names of the tools of calls that succeeded.
         failed: those of calls that failed.
     """
-    done = list(succeeded)
+    done = [tool for tool in succeeded if not only_reads(tool)]
     if any(claim.verb in name_parts(tool) for tool in done):
         return True
-    # The tool that is named by the verb was called, and only failed.
-    if any(claim.verb in name_parts(tool) for tool in failed):
-        return False
-    return any(not only_reads(tool) for tool in done)
+    # The tool that is named by the verb was called, and only failed. Where none is, any may have
+    # done it: "update_order" upgrades, changes and adds.
+    return bool(done) and not any(claim.verb in name_parts(tool) for tool in failed)

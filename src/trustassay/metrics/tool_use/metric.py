@@ -38,7 +38,7 @@ from trustassay.metrics.tool_use.actions import (
     can_have_done,
     changes_something,
     find_action,
-    is_stated,
+    is_state,
     name_parts,
 )
 from trustassay.metrics.tool_use.arguments import (
@@ -452,16 +452,14 @@ def _find_uncalled_actions(turn: AgentTurn, claims: Sequence[Claim]) -> list[Age
     succeeded = [item.tool or "" for item in turn.all_calls if not item.error]
     failed = [item.tool or "" for item in turn.all_calls if item.error]
     objects = {part for item in turn.all_calls for part in name_parts(item.tool or "")}
-    # Results and users may tell of what others did: "status: shipped", "I was charged twice".
-    others = [item.text for item in turn.results] + [item.user or "" for item in turn.steps]
+    results = [item.text for item in turn.results]
+    users = [item.user or "" for item in turn.steps]
     rows = []
     for claim in claims:
         action = find_action(claim.text, objects) if claim.in_english else None
         if action is None or claim.text.rstrip().endswith("?"):
             continue
-        if can_have_done(action, succeeded, failed) or (
-            action.passive and is_stated(action, others)
-        ):
+        if can_have_done(action, succeeded, failed) or is_state(action, results, users):
             continue
         reason = f"no call can have done what “{claim.text}” says"
         rows.append(AgentFault(FAULTS["uncalled_action"], reason, text=claim.text))
@@ -561,7 +559,9 @@ def _find_new_values(turn: AgentTurn, claims: Sequence[Claim]) -> list[list[str]
             new_values.append(of_all)
             continue
         # Of a table only the rows that the sentence names count.
-        rows = [f"{item.title}\n{spell_data(item.text, text, named=True)}" for item in turn.results]
+        rows = [
+            f"{item.title}\n{spell_data(item.text, text, by_name=True)}" for item in turn.results
+        ]
         known_texts = [fold_text(part) for part in (*messages, *rows)]
         known_text = "\n".join((*messages, *rows))
         missing = KnownDetails(known_texts, [], "").find_missing_values(text)

@@ -67,7 +67,7 @@ def read_field_totals(passage: str) -> frozenset[float]:
 
 def _compute_totals(numbers: Sequence[float]) -> set[float]:
     """Return the totals of numbers: of all, of those that follow each other, of pairs of a few."""
-    result = {sum(numbers)} if len(numbers) > 1 else set()
+    result = {sum(numbers)} if len(numbers) > 1 else set[float]()
     for start in range(len(numbers)):
         for end in range(start + 2, min(start + MAX_RUN, len(numbers)) + 1):
             result.add(sum(numbers[start:end]))

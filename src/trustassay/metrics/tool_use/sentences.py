@@ -11,7 +11,7 @@ from trustassay.text.grammar import WH_WORDS, find_finite_verb, find_words, is_i
 from trustassay.text.phrases import find_frame_end, find_opener_end
 
 # "- ", "* ", "2. ", "3) " before an item of a list; "#" before a heading.
-_ITEM = re.compile(r"\s*(?:[-*+•#]+\s+|\d{1,3}[.)]\s+)+")
+_ITEM = re.compile(r"\A\s*(?:[-*+•#]+\s+|\d{1,3}[.)]\s+)+")
 _MARKUP = re.compile(r"[*_`]{1,3}")
 # A label and its colon: "Departure: 14:00", "Flight 2 (return): ORD to PHL".
 _LABEL = re.compile(r"[^.!?:\n]{1,60}:(?:\s|$)")
@@ -47,8 +47,11 @@ def strip_item(text: str) -> str:
 def is_fragment(text: str) -> bool:
     """Whether a text is an item of a list or a label with a value, without a finite verb."""
     bare = strip_item(text)
-    is_item = _ITEM.match(text) is not None or _LABEL.match(bare) is not None
-    return is_item and find_finite_verb(find_words(bare)) is None
+    label = _LABEL.match(bare)
+    # Behind a label a participle alone is a value: "Status: delivered".
+    value = bare[label.end() :] if label else bare
+    is_item = _ITEM.match(text) is not None or label is not None
+    return is_item and bool(value) and find_finite_verb(find_words(value)) is None
 
 
 def states_fact(text: str) -> bool:
