@@ -113,7 +113,7 @@ def test_a_field_named_conversation_may_hold_the_messages() -> None:
 
 
 def test_faults_name_the_turn_or_the_message() -> None:
-    [_, fault] = turns({"messages": [*FIRST, ask("How long?"), openai("x", "b")[0]]})
+    [fault] = read_samples([{"messages": [*FIRST, ask("How long?"), openai("x", "b")[0]]}])
     assert isinstance(fault, LocatedSample)  # a run without a model refuses it
     assert fault.sample.response is None
     [fault] = turns({"messages": [*FIRST, {"role": "tool", "tool_call_id": "x", "content": "y"}]})
@@ -149,6 +149,21 @@ def test_a_last_message_of_the_user_without_an_answer_is_left_out(
     assert len(samples) == len(before) // len(FIRST)
     marks = ["unanswered_message" in one.sample.metadata for one in samples]
     assert marks == [False] * (len(samples) - 1) + [True]
+
+
+@pytest.mark.parametrize("ending", [openai("x", "b"), openai("x", "b")[:1]])
+def test_of_all_turns_one_that_a_call_ends_is_left_out(ending: list[Any]) -> None:
+    messages = [*SECOND, *FIRST, ask("Hand me over to a person, please."), *ending]
+    samples = located({"messages": messages})
+    assert [one.sample.response for one in samples] == ["412 metres.", "In 1931."]
+    assert ["unanswered_message" in one.sample.metadata for one in samples] == [False, True]
+    # Where only the last answer is wanted, the chat was cut off.
+    [last] = read_samples([{"messages": messages}])
+    assert isinstance(last, LocatedSample)
+    assert last.sample.response is None
+    # A chat that has no other turn stays a fault of a run without a model.
+    [only] = located({"messages": [ask("Hand me over."), *ending]})
+    assert only.sample.response is None
 
 
 def test_the_last_question_is_kept_for_a_model_that_may_be_asked() -> None:

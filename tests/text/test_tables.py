@@ -278,3 +278,17 @@ def test_evidence_quotes_the_sentence_and_words_of_columns_count_as_said() -> No
     [row] = found.evidence
     assert row["quote"] == "The price of Borealis lamp is 35 USD."
     assert row["missing"] == ["40"]
+
+
+def test_a_list_of_lists_is_one_table_whose_rows_may_share_a_name() -> None:
+    legs = json.dumps(
+        [
+            [{"train": "R12", "date": "2031-01-09", "fare": 20}],
+            [{"train": "R34", "date": "2031-01-09", "fare": 30}],
+            [{"train": "R56", "date": "2031-01-09", "fare": 40}],
+        ]
+    )
+    both = spell_data(legs, "On 2031-01-09 R12 and R34 run.", by_name=True)
+    assert ["is 20" in both, "is 30" in both, "is 40" in both] == [True, True, False]
+    # Without a name all rows count.
+    assert "is 40" in spell_data(legs, "The trains are cheap.", by_name=True)

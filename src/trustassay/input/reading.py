@@ -457,7 +457,8 @@ def read_samples(
     (``{"label": "scores.human"}``); it overrides any layout. The passages of several names for the
     documents are added up. ``turns`` are those of chat logs that are samples: the ``last`` of each,
     or ``all`` that are answered. A last message of the user without an answer is left out if there
-    is an answer before it; with ``unanswered`` it is a question, which a model may be asked.
+    is an answer before it; with ``unanswered`` it is a question, which a model may be asked. Of
+    ``all`` turns a last one that ends with a call of a tool or its result is left out, too.
     ``sheet`` is the sheet of a workbook, by its title or its number from 1; by default the one with
     a question column. ``answer_span`` names the span of a trace whose output is the answer; without
     it the span is chosen (:mod:`trustassay.input.answer_spans`).
@@ -647,7 +648,7 @@ def _split_turns(
     result = split_turns(record, known_as)
     # The last record has the fields of the chat, among which may be its answer.
     is_open = len(result) > 1 and not reading.unanswered
-    if is_open and recognising.recognise(result[-1], reading.fields).lacks_last_answer:
+    if is_open and recognising.recognise(result[-1], reading.fields).lacks_answer_of_last_turn:
         return split_turns(record, known_as, answered=True)
     return result
 
@@ -656,7 +657,14 @@ def _read_sample(raw: RawRecord, reading: _Reading) -> LocatedSample | InputFaul
     fields, unknown_fields, left_out = reading.fields, None, False
     try:
         recognised = recognising.recognise(raw.record, fields)
-        if not reading.unanswered and recognised.lacks_last_answer:
+        # Where only the last answer is wanted, a chat that ends in a call was cut off: that is a
+        # fault. Of all turns, the answered ones before it are worth reading.
+        is_open = (
+            recognised.lacks_answer_of_last_turn
+            if reading.turns == ALL
+            else recognised.lacks_last_answer
+        )
+        if is_open and not reading.unanswered:
             with_answer = recognising.recognise(raw.record, fields, answered=True)
             # A chat without any answer stays as it is, and is a fault where there is no model.
             left_out = with_answer.record.get("response") is not None

@@ -89,9 +89,24 @@ class RecognisedRecord:
     @property
     def lacks_last_answer(self) -> bool:
         """Whether it is a chat that ends with a message of the user, and has no answer to it."""
+        return self._ending == "question"
+
+    @property
+    def lacks_answer_of_last_turn(self) -> bool:
+        """Whether it is a chat whose last turn was not answered in a text.
+
+        Besides :attr:`lacks_last_answer` these are chats that a call of a tool ends (an agent hands
+        over to a person), or that were cut off behind one.
+        """
+        return self._ending in ("question", "call of a tool", "result of a tool")
+
+    @property
+    def _ending(self) -> str:
+        """The last entry of a chat (:func:`describe_ending`); empty where the record has an
+        answer, or is no chat."""
         if not self._chat or self._has_name_for("response"):
-            return False
-        return describe_ending(decode_json(reach(self.original, self._chat))) == "question"
+            return ""
+        return describe_ending(decode_json(reach(self.original, self._chat)))
 
     def use_original_names(self, problem: Problem) -> Problem:
         """Return a problem with its field as the author of the record named it."""

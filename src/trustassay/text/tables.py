@@ -101,17 +101,19 @@ class PassageData(NamedTuple):
         return [piece for piece in self.pieces if isinstance(piece, DataRow)]
 
 
-def spell_data(passage: str, statement: str | None = None) -> str:
+def spell_data(passage: str, statement: str | None = None, *, by_name: bool = False) -> str:
     """Return a passage with its data as sentences; without data it is returned as it is.
 
     Args:
         passage: the text of the passage.
         statement: where given, only the rows that it is about (:func:`select_rows`) are included.
+        by_name: of each table only the rows that it names, or all of them where it names none.
     """
     data = read_data(passage)
     if data is None:
         return passage
-    selected = set(map(id, data.rows if statement is None else select_rows(data.rows, statement)))
+    rows = data.rows if statement is None else select_rows(data.rows, statement, by_name=by_name)
+    selected = set(map(id, rows))
     lines = [
         piece if isinstance(piece, str) else " ".join(piece.sentences)
         for piece in data.pieces
@@ -125,13 +127,14 @@ def holds_data(passage: str) -> bool:
     return read_data(passage) is not None
 
 
-def select_rows(rows: Sequence[DataRow], statement: str) -> list[DataRow]:
+def select_rows(rows: Sequence[DataRow], statement: str, *, by_name: bool = False) -> list[DataRow]:
     """Return the rows that a statement is about.
 
     1. Rows with prose, and single rows of a table, are always included: they cannot be mistaken
        for others.
     2. Of each other table, the rows that the statement names are chosen, or else those that share
-       most words with it.
+       most words with it; with ``by_name`` all of them instead, because shared words are no proof
+       that it is about a row.
     3. Where this chooses no row of any table, all rows are included.
 
     A row is named by its full name, word for word ("Lamp 3a" is not "Lamp 3b"); the other row of a
@@ -150,7 +153,7 @@ def select_rows(rows: Sequence[DataRow], statement: str) -> list[DataRow]:
         for table_rows in tables.values()
         for row in (
             _find_named_rows(table_rows, statement, words_of_statement)
-            or _find_nearest_rows(table_rows, words_of_statement)
+            or (table_rows if by_name else _find_nearest_rows(table_rows, words_of_statement))
         )
     ]
     return always + (chosen or [row for table_rows in tables.values() for row in table_rows])
@@ -176,7 +179,8 @@ def _find_named_rows(
         if names and all(
             name in (folded if name == name.casefold() else written) for name in names
         ):
-            folded = folded.replace(names[0], " | ")
+            # Of several names the last one: rows may share the first ones, as the day of a journey.
+            folded = folded.replace(names[-1], " | ")
             # Several rows of one name: the statement's other words choose among them.
             chosen += _find_nearest_rows(alike[names], words_of_statement) or alike[names]
     # A comparison is about a second row, whose words are those that the named rows do not explain.
@@ -402,6 +406,12 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
         if part.depth > MAX_DEPTH:
             raise _TooMuchError
         if isinstance(part.value, list):
+            # A list of lists, as of the legs of several journeys, is one table.
+            inner = [element for element in part.value if isinstance(element, list)]
+            if inner and len(inner) == len(part.value):
+                joined = [element for values in inner for element in values]
+                waiting.append(part._replace(value=joined, depth=part.depth + 1))
+                continue
             objects = [element for element in part.value if isinstance(element, Mapping)]
             # Step 1: the elements of a list of objects wait as rows, and the list is counted.
             if len(objects) > 1:

@@ -262,3 +262,38 @@ def test_foreign_evidence_and_steps_never_break_anything(evidence: list[Any], st
 def test_a_polite_word_beside_a_claim_admits_nothing(said: str, verdict: str) -> None:
     found = assessed(ask("Cancel order 7."), call("Error: packed", tool="cancel_order"), say(said))
     assert found.verdict == verdict
+
+
+def test_an_action_that_no_call_can_have_done_is_a_fault() -> None:
+    looked_up = [ask("Cancel order 7."), *call({"status": "new"}, tool="get_order", id=7)]
+    claimed = assessed(looked_up, say("Your order has been cancelled."))
+    assert claimed.verdict == "action without a call"
+    assert claimed.parts["uncalled_action"] == 1
+    done = call({"status": "cancelled"}, tool="cancel_order", known_as="d", id=7)
+    assert assessed(looked_up, done, say("Your order has been cancelled.")).verdict == "sound"
+    assert assessed(looked_up, say("Your order can be cancelled.")).verdict == "sound"
+    # Without any call nothing is known of what the agent can do.
+    talk = assessed(Q, say(BRIDGE), ask("Cancel it."), say("I have cancelled your order."))
+    assert "uncalled_action" not in talk.parts
+
+
+def test_requests_and_list_items_contradict_nothing() -> None:
+    opposite: Json = {"entailer": Recorder(lambda premise, hypothesis: NO)}
+    need = [ask("Cancel it."), say("To go on, I need the number of your order.")]
+    refusal = say("I cannot go on without the number, and I will wait.")
+    assert assessed(need, ask("I lost it."), refusal, **opposite).verdict == "sound"
+    legs = call([[{"id": "A1", "price": 20}, {"id": "B2", "price": 30}]])
+    listed = say("The parts:\n\n- Part A1\n  - Price: $20\n- Part B2\n  - Price: $30\n\nTotal: $50")
+    assert assessed(Q, legs, listed, **opposite).verdict == "sound"
+
+
+def test_a_failed_action_is_hidden_only_by_a_claim_that_it_was_done() -> None:
+    failed = call("Error: card not accepted", tool="book_room")
+    other = call({"card": "A7"}, tool="get_guest", known_as="d")
+    question = ask("Book a room.")
+    assert assessed(question, failed, other, say("Your profile has a card.")).verdict == "sound"
+    assert (
+        assessed(question, failed, say("The hotel has not accepted the card.")).verdict == "sound"
+    )
+    hidden = assessed(question, failed, other, say("I have booked the room."))
+    assert hidden.verdict == "failed call given as success"

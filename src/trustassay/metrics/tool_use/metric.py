@@ -34,23 +34,35 @@ from trustassay.judging.claims import Claim
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.verdict import ClaimFinding
 from trustassay.metrics.faithfulness.metric import FaithfulnessOptions
+from trustassay.metrics.tool_use.actions import (
+    can_have_done,
+    changes_something,
+    find_action,
+    is_state,
+    name_parts,
+)
 from trustassay.metrics.tool_use.arguments import (
     DONE,
     TAKES_BACK,
     KnownValues,
     admits_failure,
+    claims_done,
     contains_text,
     find_unsupported,
     values_in,
 )
+from trustassay.metrics.tool_use.numbers import find_computed, find_endings
+from trustassay.metrics.tool_use.sentences import has_fact, is_fragment, states_fact
 from trustassay.text.cleaning import fold_text
 from trustassay.text.limits import TextWork
+from trustassay.text.quantities import read_values
 from trustassay.text.tables import spell_data
 from trustassay.text.words import plain_words
 
 NO_STEPS = "no tool was called, and nothing was said before: there is nothing to judge it by"
 FAULTS = {
     "failed_call": "failed call given as success",
+    "uncalled_action": "action without a call",
     "ignored_result": "result ignored",
     "unsupported_value": "value that no result has",
     "contradicts_itself": "contradicts itself",
@@ -122,6 +134,7 @@ class AgentTurn:
 
     Attributes:
         earlier_answers: as documents.
+        all_calls: the calls of the conversation.
         calls: the calls since the last question; failed: those of them that failed.
         results: the passages, those of failed calls blank.
         owners: the call that returned each passage, by its number from 1.
@@ -146,7 +159,8 @@ class AgentTurn:
             item.assistant for item in self.steps[:question_number] if item.assistant is not None
         ]
         self.earlier_answers = [Document(str(n), text) for n, text in enumerate(earlier_answers, 1)]
-        self.calls = [item for item in self.steps[question_number:] if item.tool is not None]
+        self.all_calls = [item for item in self.steps if item.tool is not None]
+        self.calls = [item for item in self.all_calls if item.number > question_number]
         self.failed = [item for item in self.calls if item.error]
         self.documents = sample.documents or ()
         places = range(1, len(self.documents) + 1)
@@ -158,6 +172,13 @@ class AgentTurn:
             if n in call_of_document and n not in self.owners
             else item
             for n, item in enumerate(self.documents, 1)
+        ]
+
+    @property
+    def messages(self) -> list[str]:
+        """The texts of the user and the system, and the calls, each as one line."""
+        return [
+            item.user or item.system or item.label for item in self.steps if item.assistant is None
         ]
 
     def values(self, *numbers: int) -> list[tuple[str, Any]]:
@@ -185,14 +206,17 @@ class AgentTurn:
 class ToolUse(FaithfulnessOptions):
     """Does an answer of an agent go with its calls of tools, and with what it said before?
 
-    Read are the ``steps`` since the last question. A failed call that no later one makes good is
-    given as success where the answer admits nothing and says what no other result does. A result is
-    ignored where it contradicts a sentence, or has another value than the same call had before.
-    Numbers, dates and ids of a sentence need a result, of data a row that it is about; those of
-    arguments, and names, anything before the call. An answer contradicts itself where an earlier
-    one says otherwise, it takes nothing back, and no new result supports it. All else that no
-    result says is for ``faithfulness``, whose options these are. The score is the share of
-    arguments, failed calls and sentences without a fault, 0 to 1.
+    Read are the ``steps`` since the last question, beside the results of earlier ones. A failed
+    call that no later one makes good is given as success where the answer admits nothing and says
+    what no other result does. An action is without a call where a sentence gives it as done, and
+    no call of the conversation can have done it. A result is ignored where it contradicts a
+    sentence, or has another value than the same call had before. Numbers, dates and ids of a
+    sentence need a result or an instruction, of data a row that it names, or can be computed from
+    them; those of arguments, and names, anything before the call. An answer contradicts itself
+    where an earlier one says otherwise, it takes nothing back, and no new result supports it.
+    Requests, plans and offers contradict nothing. All else that no result says is for
+    ``faithfulness``, whose options these are. The score is the share of arguments, failed calls
+    and sentences without a fault, 0 to 1.
     """
 
     name: ClassVar[str] = "tool_use"
@@ -208,6 +232,8 @@ class ToolUse(FaithfulnessOptions):
         Figure("sound", "answers without a fault", headline=True, statistic=Share("sound")),
         Figure("failed_call", "answers after a failed call that are given as if it had worked", "",
             headline=True, statistic=Mean("failed_call", (0.0, 1.0)), better="lower"),
+        Figure("uncalled_action", "answers that give an action as done that no call can have done",
+            "", headline=True, statistic=Mean("uncalled_action", (0.0, 1.0)), better="lower"),
         Figure("ignored_result", "answers with a sentence that a result contradicts", "",
             headline=True, statistic=Mean("ignored_result", (0.0, 1.0)), better="lower"),
         Figure("unsupported_value", "answers with a number, date, id or name that no result has",
@@ -250,23 +276,18 @@ class ToolUse(FaithfulnessOptions):
         result_verifier = await work(self.verifier, context, turn.results)
         findings = await gather_all(map(result_verifier.judge, claims))
         # Step 3: failed calls given as success, then contradictions with results.
-        if not (refused or admits_failure(response, [item.tool or "" for item in turn.failed])):
+        failed_tools = [item.tool or "" for item in turn.failed]
+        errors = [item.error for item in turn.failed]
+        if not (refused or admits_failure(response, failed_tools, errors)):
             rows += _find_hidden_failures(turn, findings, response)
+        if not refused:
+            rows += await work(_find_uncalled_actions, turn, all_claims)
         rows += await work(lambda: list(_find_result_faults(turn, claims, findings)))
-        # Step 4: contradictions with earlier answers. A sentence that a new result supports may
-        # differ from one, and so may one that takes something back.
-        new_passages = {n for item in turn.calls for n in item.passages}
-        takes_back = TAKES_BACK.search
-        for claim, item in zip([*claims], findings, strict=True):
-            is_new = item.row.verdict == "supported" and new_passages.intersection(
-                item.row.passages or ()
-            )
-            # Without a new call only the sentence itself can take something back.
-            if is_new or takes_back(response if turn.calls else claim.text):
-                claims.remove(claim)
+        # Step 4: contradictions with earlier answers.
+        comparable = await work(_select_comparable, turn, claims, findings, response)
         answer_verifier = await work(self.verifier, context, turn.earlier_answers)
-        for row in (item.row for item in await gather_all(map(answer_verifier.judge, claims))):
-            if row.verdict == "contradicted" and row.passages:
+        for row in (item.row for item in await gather_all(map(answer_verifier.judge, comparable))):
+            if row.verdict == "contradicted" and row.passages and has_fact(row.quote or ""):
                 reason = f"“{row.text}” goes against answer {row.passages[0]}, “{row.quote}”"
                 details: dict[str, Any] = {"quote": row.quote, "turn": row.passages[0]}
                 rows.append(
@@ -285,6 +306,7 @@ class ToolUse(FaithfulnessOptions):
         # given as success.
         basis_by_fault: dict[str, Any] = dict.fromkeys(FAULTS, turn.owners)
         basis_by_fault |= {"failed_call": turn.failed, "contradicts_itself": turn.earlier_answers}
+        basis_by_fault["uncalled_action"] = turn.all_calls
         basis_by_fault["unsupported_argument"] = judged
         kinds = {row.verdict for row in rows}
         parts = {key: float(FAULTS[key] in kinds) for key, basis in basis_by_fault.items() if basis}
@@ -380,28 +402,96 @@ def _find_hidden_failures(
     """Return a fault for each failed call that the answer presents as a success.
 
     No later call of the same tool succeeded, and the answer states something that no other result
-    supports, or all calls failed.
+    supports, or all calls failed. Of a tool that does something the answer must say that it was
+    done, or give a value: what else it states has other sources than that call.
     """
-    unsupported_texts = [item.row.text for item in findings if item.row.verdict != "supported"]
+    unsupported_texts = [
+        item.row.text
+        for item in findings
+        if item.row.verdict != "supported" and states_fact(item.row.text)
+    ]
     successful = [item for item in turn.calls if not item.error]
-    # No sentence is left to blame and no call succeeded: the answer as a whole is at fault, unless
-    # it only asks back.
-    if not (unsupported_texts or successful) and ("?" not in response or DONE.search(response)):
-        unsupported_texts = [response]
+    known_messages = KnownDetails([fold_text(item) for item in turn.messages], [], "")
     rows = []
-    for call in turn.failed if unsupported_texts else ():
+    for call in turn.failed:
         if any(item.tool == call.tool and item.number > call.number for item in successful):
             continue
-        reason = (
-            f"step {call.number}, {call.tool}, failed; the answer says “{unsupported_texts[0]}”"
-        )
+        tool = call.tool or ""
+        texts = [
+            text
+            for text in unsupported_texts
+            if not changes_something(tool)
+            or claims_done(text, [tool])
+            or known_messages.find_missing_values(fold_text(text))
+        ]
+        # No sentence is left to blame and no call succeeded: the answer as a whole is at fault,
+        # unless it only asks back.
+        if not (texts or unsupported_texts or successful) and (
+            "?" not in response or DONE.search(response)
+        ):
+            texts = [response]
+        if not texts:
+            continue
+        reason = f"step {call.number}, {call.tool}, failed; the answer says “{texts[0]}”"
         details: dict[str, Any] = {
-            "text": unsupported_texts[0],
+            "text": texts[0],
             "quote": call.error,
             "passages": call.passages,
         }
         rows.append(AgentFault(FAULTS["failed_call"], reason, call.number, **details))
     return rows
+
+
+def _find_uncalled_actions(turn: AgentTurn, claims: Sequence[Claim]) -> list[AgentFault]:
+    """Return a fault for each sentence with an action that no call of the conversation has done.
+
+    Without any call nothing is known of what the agent can do, and nothing is judged.
+    """
+    if not turn.all_calls:
+        return []
+    succeeded = [item.tool or "" for item in turn.all_calls if not item.error]
+    failed = [item.tool or "" for item in turn.all_calls if item.error]
+    objects = {part for item in turn.all_calls for part in name_parts(item.tool or "")}
+    results = [item.text for item in turn.results]
+    users = [item.user or "" for item in turn.steps]
+    rows = []
+    for claim in claims:
+        action = find_action(claim.text, objects) if claim.in_english else None
+        if action is None or claim.text.rstrip().endswith("?"):
+            continue
+        if can_have_done(action, succeeded, failed) or is_state(action, results, users):
+            continue
+        reason = f"no call can have done what “{claim.text}” says"
+        rows.append(AgentFault(FAULTS["uncalled_action"], reason, text=claim.text))
+    return rows
+
+
+def _select_comparable(
+    turn: AgentTurn, claims: Sequence[Claim], findings: Sequence[ClaimFinding], response: str
+) -> list[Claim]:
+    """Return the statements that earlier answers may contradict.
+
+    A sentence that a new result supports may differ from an earlier one, and so may one whose
+    values are all of new results, and one that takes something back.
+    """
+    new_passages = {n for item in turn.calls if not item.error for n in item.passages}
+    results = [turn.results[n - 1].text for n in sorted(new_passages) if n <= len(turn.results)]
+    new_details = KnownDetails([fold_text(text) for text in results], [], "")
+    result = []
+    for claim, item in zip(claims, findings, strict=True):
+        is_new = item.row.verdict == "supported" and new_passages.intersection(
+            item.row.passages or ()
+        )
+        text = fold_text(claim.text)
+        # With values of its own, all of them in a new result.
+        has_new_values = (
+            bool(results) and any(read_values(text)) and not new_details.find_missing_values(text)
+        )
+        # Without a new call only the sentence itself can take something back.
+        takes_back = TAKES_BACK.search(response if turn.calls else claim.text)
+        if states_fact(claim.text) and not (is_new or has_new_values or takes_back):
+            result.append(claim)
+    return result
 
 
 def _find_result_faults(
@@ -410,22 +500,20 @@ def _find_result_faults(
     """Yield the faults of sentences against results.
 
     A result contradicts it; it gives a value that a later, equal call replaced; or it has a value
-    that no result, or only an unrelated row, contains.
+    that no result, or only an unrelated row, contains, and that cannot be computed.
     """
-    messages = [
-        item.user or item.system or item.label for item in turn.steps if item.assistant is None
-    ]
-    values_of_results = {str(value) for _, value in turn.values(*turn.owners)}
-    distinctive_values = [
-        item for item in values_of_results if len(item) > 1 and item != item.lower()
-    ]  # no usual words
+    new_values_of_claims = _find_new_values(turn, claims) if turn.owners else []
     # Three checks in this order; a sentence gets one fault.
     changes = list(turn.changes())
     last = max((item.number for item in turn.owners.values()), default=None)
-    for claim, item in zip(claims, findings, strict=True) if turn.owners else ():
+    for claim, item, new_values in (
+        zip(claims, findings, new_values_of_claims, strict=True) if turn.owners else ()
+    ):
         row, text = item.row, claim.hypothesis or ""
         number, words_of_sentence = (row.passages or [0])[0], set(plain_words(text))
-        if row.verdict == "contradicted" and (call := turn.owners.get(number)):
+        call_of_passage = turn.owners.get(number)
+        if row.verdict == "contradicted" and call_of_passage and states_fact(claim.text):
+            call = call_of_passage
             reason = (
                 f"step {call.number} says otherwise than “{row.text}” ({row.contradiction:.2f})"
             )
@@ -443,21 +531,57 @@ def _find_result_faults(
                 yield AgentFault(FAULTS["ignored_result"], reason, call.number, **details)
                 break
         else:
-            # Of a table only the rows that the sentence is about count (as_prose).
-            results = [
-                f"{result.title}\n{spell_data(result.text, text)}" for result in turn.results
-            ]
-            details_known = KnownDetails(
-                [fold_text(part) for part in (*messages, *results)], [], ""
-            )
-            new_values = details_known.find_missing_values(text)
-            new_values += [
-                value
-                for value in distinctive_values
-                if contains_text(text, value)
-                and not contains_text("\n".join((*messages, *results)), value)
-            ]
             if new_values:
                 reason = f"{new_values[0]!r} in “{row.text}” is in no result that is about it"
                 kind = FAULTS["unsupported_value"]
                 yield AgentFault(kind, reason, last, text=row.text, value=new_values[0])
+
+
+def _find_new_values(turn: AgentTurn, claims: Sequence[Claim]) -> list[list[str]]:
+    """Return for each statement the values that it has from nowhere, or from an unrelated row."""
+    messages = turn.messages
+    results = [result.text for result in turn.results]
+    everything = [fold_text(text) for text in (*messages, *results)]
+    details_of_all = KnownDetails(everything, [], "")
+    values_of_results = {str(value) for _, value in turn.values(*turn.owners)}
+    distinctive_values = [
+        item for item in values_of_results if len(item) > 1 and item != item.lower()
+    ]  # no usual words
+    new_values: list[list[str]] = []
+    absent: set[str] = set()
+    for claim in claims:
+        text = claim.hypothesis or ""
+        of_all = details_of_all.find_missing_values(text)
+        absent.update(of_all)
+        # An item of a list such as "- Price: 20" leaves the row to the items around it: any will
+        # do.
+        if is_fragment(claim.text):
+            new_values.append(of_all)
+            continue
+        # Of a table only the rows that the sentence names count.
+        rows = [
+            f"{item.title}\n{spell_data(item.text, text, by_name=True)}" for item in turn.results
+        ]
+        known_texts = [fold_text(part) for part in (*messages, *rows)]
+        known_text = "\n".join((*messages, *rows))
+        missing = KnownDetails(known_texts, [], "").find_missing_values(text)
+        missing += [
+            value
+            for value in distinctive_values
+            if contains_text(text, value) and not contains_text(known_text, value)
+        ]
+        new_values.append(missing)
+    if not absent:
+        return new_values
+    numbers = [
+        number
+        for text in everything
+        for value in read_values(text)
+        if value.kind == "number"
+        for number in value.numbers
+    ]
+    arguments = [json.dumps(item.arguments, default=str) for item in turn.calls]
+    answer = fold_text(turn.sample.response or "")
+    derived = find_computed(answer, absent, results, arguments, numbers)
+    derived |= find_endings(answer, results)
+    return [[value for value in values if value not in derived] for values in new_values]
