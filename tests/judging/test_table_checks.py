@@ -147,7 +147,6 @@ def test_a_comparison_that_the_numbers_contradict(claim: str, passage: str) -> N
         # two rows of a name
         ("BI has a higher accuracy than BI + CRF on Web.", MODELS),
         # what the numbers do not show
-        ("Aurora does not have a significantly higher rating than Borealis.", LAMPS),
         ("Borealis is the second cheapest lamp.", LAMPS),
         ("Aurora has the largest increase of the price.", LAMPS),
         ("All lamps except Cirrus are cheaper than Aurora Plus.", LAMPS),
@@ -165,6 +164,23 @@ def test_a_function_word_is_a_name_only_as_the_table_writes_it() -> None:
     table = "| Model | Acc |\n|---|---|\n| IS | 70 |\n| BI | 60 |\n"
     assert agrees("IS is better than BI.", table) is True
     assert check("It is better than BI.", table) is None
+
+
+def test_a_clear_difference_is_significant_in_any_sense() -> None:
+    assert check("Aurora does not have a significantly higher rating than Borealis.", LAMPS) is None
+    assert (
+        agrees("Borealis does not have a significantly higher price than Aurora.", LAMPS) is False
+    )
+
+
+def test_several_things_that_are_compared_with() -> None:
+    assert agrees("Aurora is cheaper than Aurora Plus as well as Borealis.", LAMPS) is True
+    assert agrees("Borealis is cheaper than Aurora Plus as well as Aurora.", LAMPS) is False
+
+
+def test_a_gain_over_something_needs_no_measure_but_a_higher_weight_does() -> None:
+    assert agrees("NET shows gains over BI.", MODELS) is True
+    assert check("NET has a higher weight than BI.", MODELS) is None
 
 
 def test_the_longest_name_counts() -> None:

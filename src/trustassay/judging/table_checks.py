@@ -40,6 +40,8 @@ MAX_PAIRS = 1_000
 """Pairs of rows, or of columns, beyond which they are not compared."""
 MAX_CHARACTERS_BEFORE = 60
 """Characters before a word of comparison in which a negation belongs to it."""
+CLEAR_MARGIN = 0.25
+"""Difference, as a share of the smaller number, from which nobody calls it insignificant."""
 MAX_REASONS = 2
 """Pairs of cells that a reason names."""
 
@@ -120,7 +122,7 @@ _DEGREE = re.compile(
 )
 _CLAUSE = re.compile(
     r"[;:]\s|\.\s|,?\s\b(?:but|while|whereas|although|though|however|despite|suggesting"
-    r"|indicating|showing|demonstrating|implying|because|since|which|as)\b"
+    r"|indicating|showing|demonstrating|implying|because|since|which|(?<!well )as(?! well))\b"
     r"|,\s(?=(?:and )?(?:\w+ ){1,6}(?:outperform|perform|achiev|obtain|get|is|are|has|have)\w*\b)",
     re.IGNORECASE,
 )
@@ -201,8 +203,10 @@ class _StatedComparison(NamedTuple):
 class _CellPair(NamedTuple):
     holds: bool | None
     """Whether the comparison is right for these cells; ``None`` without two numbers of a unit."""
-    reason: str
-    quote: str
+    reason: str = ""
+    quote: str = ""
+    margin: float = 0.0
+    """The difference as a share of the smaller number."""
 
 
 def check_comparisons(claim: str, grids: Iterable[TableGrid]) -> TableComparison | None:
@@ -472,7 +476,8 @@ class _ComparisonReader:
         fits = all(outcomes)
         # "Not significantly better" may be true of a higher number.
         degree = _DEGREE.search(self._masked, *comparison.clause)
-        if not outcomes or (comparison.negated and fits and degree):
+        is_clear = all(pair.margin >= CLEAR_MARGIN for pair in cells if pair.holds)
+        if not outcomes or (comparison.negated and fits and degree and not is_clear):
             return None
         # "The best" of all is not known where one has no number.
         must_know = comparison.cue.is_superlative or comparison.is_scope_named
@@ -494,7 +499,10 @@ class _ComparisonReader:
         cue, measures = comparison.cue, self._table.axes[1 - comparison.axis]
         if _OF_PRICE.search(self._claim, cue.start, cue.end):
             return True
-        if (comparison.by_quality and cue.kind != "change") or len(measures) == 1:
+        is_better = comparison.by_quality and cue.kind != "change"
+        # "A gains over B"
+        is_gain = cue.kind == "change" and _OVER.match(self._claim, cue.end + 1)
+        if is_better or is_gain or len(measures) == 1:
             return True
         if _OF_QUALITY.match(self._claim, cue.end):
             return True
@@ -528,7 +536,7 @@ class _ComparisonReader:
             if axis and find_metrics(one.text) != find_metrics(two.text):
                 continue
             if first is None or second is None or first.unit != second.unit:
-                yield _CellPair(None, "", "")
+                yield _CellPair(None)
                 continue
             difference = (first.value - second.value) * sign
             word = "equal to"
@@ -538,6 +546,7 @@ class _ComparisonReader:
                 difference > 0 or (difference == 0 and cue.is_superlative),
                 f"{one.text}, {measure.text}: {first.text} is {word} {second.text} of {two.text}",
                 f"{measure.text} of {one.text}: {first.text}, of {two.text}: {second.text}",
+                abs(difference) / (min(abs(first.value), abs(second.value)) or 1.0),
             )
 
 

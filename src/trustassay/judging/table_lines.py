@@ -48,10 +48,10 @@ _LOWER_IS_BETTER = re.compile(
 )
 _HIGHER_IS_BETTER = re.compile(
     r"\b(?:acc(?:uracy|uracies)?|f-?1|f-?scores?|f-?measure|micro|macro|prec(?:isions?)?|rec"
-    r"|recalls?|bleu\d?|rouge\w*|meteor|cider|spice|auc|auroc|map|mrr|ndcg|p|r|[pr]@\d+|scores?"
-    r"|performances?|correlations?|pearson|spearman|ari|uas|las|success|succ|match|inform|hits?"
-    r"|ratings?|quality|satisfaction|revenues?|profits?|sales|results|smoothness"
-    r"|higher is better)\b|↑|@\d",
+    r"|recalls?|bleu\d?|rouge\w*|meteor|cider|spice|auc|auroc|map|mrr|ndcg|scores?"
+    r"|performances?|correlations?|pearson|spearman|uas|las|success|hits?"
+    r"|ratings?|quality|satisfaction|revenues?|profits?|sales|results"
+    r"|higher is better)\b|↑|@\d|(?-i:\b[PRF])\s?(?:\(%\))?$",
     re.IGNORECASE,
 )
 # Measures of which neither end is better by itself.
