@@ -292,3 +292,35 @@ def test_a_list_of_lists_is_one_table_whose_rows_may_share_a_name() -> None:
     assert ["is 20" in both, "is 30" in both, "is 40" in both] == [True, True, False]
     # Without a name all rows count.
     assert "is 40" in spell_data(legs, "The trains are cheap.", by_name=True)
+
+
+def test_a_first_column_without_a_name_names_the_rows() -> None:
+    table = "|  | Price |\n|---|---|\n| Aurora lamp | 20 |\n| Borealis lamp | 35 |\n"
+    assert "The price of Borealis lamp is 35." in spell_data(table)
+    assert "Borealis" not in spell_data(table, "The Aurora lamp is bright.")
+
+
+def test_prose_with_a_bar_may_stand_directly_above_a_table() -> None:
+    table = "P(a|b) by lamp\n| Lamp | Price |\n|---|---|\n| Aurora | 20 |\n| Borealis | 35 |\n"
+    assert spell_data(table).startswith("P(a|b) by lamp\n")
+    assert "The price of Borealis is 35." in spell_data(table)
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "JSON Lines"])
+def test_every_form_of_a_table_has_the_same_cells(form: str) -> None:
+    data = read_data(FORMS[form])
+    assert data is not None
+    [grid] = data.grids
+    assert [list(grid.header), *map(list, grid.rows)] == CELLS
+
+
+def test_a_table_has_the_text_before_it_as_its_caption() -> None:
+    data = read_data(f"Title: Shop\nPrices in July\n{FORMS['Markdown']}\n\nAfter it.")
+    assert data is not None
+    assert [grid.caption for grid in data.grids] == ["Title: Shop\nPrices in July"]
+
+
+def test_objects_without_common_fields_are_no_table() -> None:
+    data = read_data(json.dumps([{f"field {n}": n} for n in range(1000)]))
+    assert data is not None
+    assert data.rows and not data.grids

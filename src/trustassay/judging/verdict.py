@@ -3,7 +3,8 @@
 The steps, in this order:
 
 1. Rules that need no reader. A short sentence that is one of the passages' sentences is supported;
-   a claim is contradicted where a passage says the opposite in the same words.
+   a claim is contradicted where a passage says the opposite in the same words. A comparison is
+   judged by the numbers of a table (:mod:`trustassay.judging.table_checks`).
 2. The nearest excerpts are read one by one. A title may complete its text and supports nothing by
    itself.
 3. A claim that the documents do not cover a topic is contradicted where a sentence covers it.
@@ -37,6 +38,7 @@ from trustassay.judging.passages import (
     ask_reader,
 )
 from trustassay.judging.second_reader import SecondReader
+from trustassay.judging.table_checks import check_comparisons
 from trustassay.text.citations import strip_citations
 from trustassay.text.cleaning import fold_text
 from trustassay.text.grammar import THIRD_PERSON, WH_WORDS, is_common_word
@@ -44,7 +46,7 @@ from trustassay.text.limits import TextWork
 from trustassay.text.quantities import MONTH_NUMBERS, MONTHS, WEEKDAYS
 from trustassay.text.refusals import find_refusal_words
 from trustassay.text.sentences import Splitter
-from trustassay.text.tables import spell_data
+from trustassay.text.tables import read_data, spell_data
 from trustassay.text.words import NUMERALS, content_words, has_form, is_negation, plain_words
 
 BORDERLINE_MARGIN = 0.1
@@ -56,6 +58,8 @@ MISSING_DETAIL_FACTOR = 0.5
 """Factor on the support of a claim with a detail that no passage has."""
 MAX_QUOTE_CHARACTERS = 400
 """Characters of a passage's sentence that the evidence quotes."""
+MIN_COMPARED_SHARE = 0.5
+"""Share of a claim that comparisons must take up for a table to support all of it."""
 MANY_SENTENCES = 500
 """Sentences of all passages above which the work on one claim is done in a thread."""
 
@@ -494,6 +498,25 @@ class ClaimVerifier:
         if opposite := find_opposite(text, self._all_sentences):
             reason = f"passage [{opposite.passage + 1}] says the opposite"
             return self._build_rule_finding(claim, "contradicted", 0.0, opposite, reason)
+        return self._judge_by_tables(claim, text)
+
+    def _judge_by_tables(self, claim: Claim, text: str) -> ClaimFinding | None:
+        """Return the verdict on a comparison by the numbers of a table, or ``None``."""
+        for number in sorted(self.passages.data):
+            data = read_data(self.passages.texts[number])
+            result = check_comparisons(text, data.grids if data else ())
+            if result is None:
+                continue
+            sentence = PassageSentence(number, 0, result.quote, frozenset())
+            reason = f"passage [{number + 1}]: {result.reason}"
+            if not result.agrees:
+                return self._build_rule_finding(claim, "contradicted", 0.0, sentence, reason)
+            # The rest of the claim may say more than the comparison: a reader judges that.
+            if result.share >= MIN_COMPARED_SHARE:
+                quote = result.quote[:MAX_QUOTE_CHARACTERS]
+                return self._build_unless_detail_missing(
+                    claim, Entailment(1.0, 0.0, 0.0), [number], reason, quote=quote
+                )._replace(read=False)
         return None
 
     def _find_written_sentence(self, claim: Claim, text: str) -> str:

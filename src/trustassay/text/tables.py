@@ -28,6 +28,8 @@ CACHED_PASSAGES = 64
 """Passages whose data are cached; one with 5,000 values takes about 3 MB."""
 MAX_VALUES = 5_000
 """Values of one passage; with more it is left as it is."""
+MAX_CAPTION_CHARACTERS = 1_000
+"""Characters before a table that may be its caption."""
 MAX_DEPTH = 12
 """Levels of objects and lists in JSON."""
 MAX_NEAREST_ROWS = 8
@@ -87,6 +89,17 @@ class DataRow(NamedTuple):
     """Whether one of its values is prose, which may state anything."""
 
 
+class TableGrid(NamedTuple):
+    """The cells of a table, or of a list of JSON objects."""
+
+    header: tuple[str, ...]
+    """The names of its columns."""
+    rows: tuple[tuple[str, ...], ...]
+    """Its cells as written, as many in each row as there are columns."""
+    caption: str = ""
+    """The text before it."""
+
+
 class PassageData(NamedTuple):
     """The contents of a passage with data."""
 
@@ -94,6 +107,8 @@ class PassageData(NamedTuple):
     """Prose and rows in their order."""
     counts: tuple[str, ...]
     """Sentences that say how many elements its lists have: "There are 3 products."."""
+    grids: tuple[TableGrid, ...] = ()
+    """Its tables."""
 
     @property
     def rows(self) -> list[DataRow]:
@@ -242,18 +257,21 @@ def read_data(passage: str) -> PassageData | None:
         title, body = passage.split("\n", 1)
     pieces: list[str | DataRow] = [title] if title else []
     counts: list[str] = []
+    grids: list[TableGrid] = []
     values = 0
     try:
         for text, parsed in _split_data(body):
             pieces += [text.strip()] if text.strip() else []
             pieces += parsed.rows
             counts += parsed.counts
+            caption = "\n".join([title, text.strip()[-MAX_CAPTION_CHARACTERS:]]).strip()
+            grids += [grid._replace(caption=caption) for grid in parsed.grids]
             values += sum(len(row.sentences) for row in parsed.rows)
             if values > MAX_VALUES:
                 return None
     except _TooMuchError:
         return None
-    data = PassageData(tuple(pieces), tuple(counts))
+    data = PassageData(tuple(pieces), tuple(counts), tuple(grids))
     return data if data.rows else None
 
 
@@ -271,6 +289,8 @@ class _ParsedRows(NamedTuple):
     """Its rows in order."""
     counts: list[str]
     """Sentences that say how many elements its lists have."""
+    grids: list[TableGrid]
+    """Its lists of objects as tables, without captions."""
 
 
 def _split_data(passage: str) -> Iterator[tuple[str, _ParsedRows]]:
@@ -294,6 +314,9 @@ def _split_data_of_text(text: str) -> Iterator[tuple[str, _ParsedRows]]:
     lines_before: list[str] = []
     for barred, group in groupby(text.splitlines(), lambda line: "|" in line):
         lines = list(group)
+        # A line of prose with a bar may stand directly above the header: "P(a|b) by model".
+        header = next((n for n, line in enumerate(lines[1:4]) if _RULE.match(line)), 0)
+        lines_before, lines = lines_before + lines[:header], lines[header:]
         if barred and (rows := _read_bar_table(lines)):
             yield "\n".join(lines_before), rows
             lines_before = []
@@ -301,7 +324,7 @@ def _split_data_of_text(text: str) -> Iterator[tuple[str, _ParsedRows]]:
             lines_before += lines
     text = "\n".join(lines_before)
     table = _read_csv(text)
-    yield ("", table) if table else (text, _ParsedRows([], []))
+    yield ("", table) if table else (text, _ParsedRows([], [], []))
 
 
 def _read_bar_table(lines: Sequence[str]) -> _ParsedRows | None:
@@ -365,7 +388,12 @@ def _read_csv(text: str) -> _ParsedRows | None:
 
 
 def _build_objects(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """Return the rows of a table as objects; empty cells are left out."""
+    """Return the rows of a table as objects; empty cells are left out.
+
+    A first column without a name holds the names of the rows: "| | Price | Stock |".
+    """
+    if header and not header[0] and "name" not in header:
+        header = ["name", *header[1:]]
     pairs = (zip(header, row, strict=False) for row in rows)
     return [{name: cell.strip() for name, cell in row if name and cell.strip()} for row in pairs]
 
@@ -398,7 +426,7 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
         value: the parsed JSON.
         first: the column that names a row where no column has one of the usual names.
     """
-    parsed, values_left = _ParsedRows([], []), MAX_VALUES
+    parsed, values_left = _ParsedRows([], [], []), MAX_VALUES
     # Breadth first and without recursion: the input decides the depth.
     waiting = deque([_PendingPart(value)])
     while waiting:
@@ -417,6 +445,7 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
             if len(objects) > 1:
                 field = " ".join(_split_field_name(part.name)[0]) or "rows"
                 parsed.counts.append(f"There are {len(objects)} {field}.")
+            parsed.grids.extend(_build_grid(objects))
             distinguishing = _choose_distinguishing_fields(
                 objects, [_find_label(element, first, True)[1] for element in objects]
             )
@@ -467,6 +496,22 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
                 DataRow(spoken, label_words, words, tuple(sentences), part.table, prose)
             )
     return parsed if parsed.rows else None
+
+
+def _build_grid(objects: Sequence[Mapping[Any, Any]]) -> Iterator[TableGrid]:
+    """Yield a list of objects as a table; lists and objects inside them are left out."""
+    names = list(dict.fromkeys(name for element in objects for name in element))
+    # Objects that have no fields in common are no table, and would give too many empty cells.
+    if not objects or len(names) * len(objects) > MAX_VALUES:
+        return
+    rows = (tuple(_spell_scalar(element.get(name)) for name in names) for element in objects)
+    yield TableGrid(tuple(map(str, names)), tuple(rows))
+
+
+def _spell_scalar(value: Any) -> str:
+    """Return a text or a number as it is written; empty for anything else."""
+    is_scalar = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value) if is_scalar else ""
 
 
 def _find_label(row: Mapping[Any, Any], first: str, in_list: bool) -> tuple[str, str]:

@@ -1,0 +1,310 @@
+"""Reads the rows and columns of a table, and finds the words of a claim that name them.
+
+1. :class:`NumericTable` has the lines of a table: its rows and columns with numbers, with names.
+2. :func:`find_mentions` returns the runs of a claim's words that occur in these names.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from trustassay.text.grammar import is_common_word
+from trustassay.text.tables import TableGrid
+from trustassay.text.words import is_empty_word
+
+MAX_NAME_TOKENS = 16
+"""Tokens of a name that are compared."""
+MAX_RUN_TOKENS = 8
+"""Tokens of the longest mention."""
+MAX_CELL_CHARACTERS = 40
+"""Characters of the longest cell that is read as a number."""
+MIN_ABBREVIATION_LETTERS = 3
+"""Letters of the shortest abbreviation in a name: "acc" for "accuracy"."""
+
+_TOKEN = re.compile(r"\d+(?:\.\d+)+|[^\W_]+")
+# A number, perhaps with a currency before it, and a unit, a deviation and marks behind it:
+# "$1,250", "20 USD", "60.62±3.54", "76.5 (± 2.7)", "+0.20%", "0.571*".
+_CELL = re.compile(
+    r"[^\w.+-]{0,3}(?P<number>[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.?\d+(?:e[-+]?\d+)?))\s?"
+    r"(?P<unit>%|[^\W\d_]{1,12})?\s*(?:±\s*[\d.]+)?(?:\s*\([^()]*\))?[^\w.]{0,3}",
+    re.IGNORECASE,
+)
+# Names of a column that numbers the rows; a column without a name is called "name".
+_INDEX = re.compile(r"name|#|no\.?|id|index|rank", re.IGNORECASE)
+_OURS = frozenset("our ours proposed".split())
+_SYSTEMS = frozenset("model method system approach algorithm framework network agent".split())
+# Words for a kind of thing, which mention no row or column by themselves.
+_GENERIC = _SYSTEMS | frozenset(
+    "architecture product variant version result score value number performance dataset data set "
+    "test dev train training table other baseline setting task metric type name rate level "
+    "improvement difference gain best better high higher low lower worse good".split()
+)
+_LOWER_IS_BETTER = re.compile(
+    r"\b(?:errors?|err|loss(?:es)?|perplexity|ppl|wer|cer|ter|eer|mae|mse|rmse|fid|latency|delay"
+    r"|complaints?|defects?|failures?|churn|divergence|(?:the )?lower (?:is|the) better)\b|↓",
+    re.IGNORECASE,
+)
+_HIGHER_IS_BETTER = re.compile(
+    r"\b(?:acc(?:uracy|uracies)?|f-?1|f-?scores?|f-?measure|micro|macro|prec(?:isions?)?|rec"
+    r"|recalls?|bleu\d?|rouge\w*|meteor|cider|spice|auc|auroc|map|mrr|ndcg|scores?"
+    r"|performances?|correlations?|pearson|spearman|uas|las|success|hits?"
+    r"|ratings?|quality|satisfaction|revenues?|profits?|sales|results"
+    r"|higher is better)\b|↑|@\d|(?-i:\b[PRF])\s?(?:\(%\))?$",
+    re.IGNORECASE,
+)
+# Measures of which neither end is better by itself.
+_COUNTS = re.compile(
+    r"#|\b(?:counts?|sizes?|num|numbers?|dims?|dimensions?|params?|time|hours?|epochs?|steps?"
+    r"|iters?|iterations?|samples?|turns?|lengths?|p-values?)\b",
+    re.IGNORECASE,
+)
+
+
+class Token(NamedTuple):
+    """A word or a number of a text."""
+
+    key: str
+    """The form in which tokens are compared."""
+    text: str
+    """The token as it is written."""
+    start: int
+    """Offset of its first character."""
+    end: int
+    """Offset behind its last character."""
+
+
+def read_tokens(text: str) -> list[Token]:
+    """Return the tokens of a text; "our", "ours" and "proposed" are the same, and stand once."""
+    tokens: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        word = match[0].casefold()
+        key = "ours" if word in _OURS else _make_singular(word)
+        if key == "ours" and tokens and tokens[-1].key == "ours":
+            tokens[-1] = tokens[-1]._replace(end=match.end())
+        else:
+            tokens.append(Token(key, match[0], match.start(), match.end()))
+    return tokens
+
+
+def _make_singular(word: str) -> str:
+    # Not a stem: "finetuned" in a claim is not the "finetuning" of a name.
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
+
+
+class CellNumber(NamedTuple):
+    """The number in a cell of a table."""
+
+    value: float
+    """The number, without its deviation."""
+    unit: str
+    """The word or sign behind it, in small letters; may be empty."""
+    text: str
+    """The cell as it is written."""
+
+
+@lru_cache(maxsize=4096)
+def read_number(cell: str) -> CellNumber | None:
+    """Return the number that a cell is; ``None`` for anything else."""
+    match = _CELL.fullmatch(cell) if len(cell) <= MAX_CELL_CHARACTERS else None
+    if match is None:
+        return None
+    value = float(match["number"].replace(",", ""))
+    return CellNumber(value, (match["unit"] or "").casefold(), cell)
+
+
+class TableLine(NamedTuple):
+    """A row or a column with numbers."""
+
+    place: int
+    """Its index in the table."""
+    text: str
+    """Its name."""
+    parts: Sequence[Sequence[Token]]
+    """The tokens of its names: of each text in a row, or of a column's header."""
+    keys: Sequence[str]
+    """The keys of all these tokens."""
+    direction: int
+    """As a measure: 1 where a higher number is better, -1 where a lower one is, 0 if unknown."""
+
+
+class NumericTable:
+    """The rows and columns of a table, and its numbers."""
+
+    def __init__(self, grid: TableGrid) -> None:
+        self.caption = grid.caption
+        cells = [[cell.strip() for cell in row] for row in grid.rows]
+        self._numbers = [list(map(read_number, row)) for row in cells]
+        columns = range(len(grid.header))
+        # Columns of which at least half of the cells are numbers.
+        numeric = [
+            column
+            for column in columns
+            if 2 * sum(row[column] is not None for row in self._numbers)
+            >= max(1, sum(bool(row[column]) for row in cells))
+        ]
+        texts = [column for column in columns if column not in numeric]
+        firsts = [row[0] for row in cells]
+        if numeric[:1] == [0] and len(numeric) > 1:
+            if texts and _INDEX.fullmatch(grid.header[0]):
+                numeric = numeric[1:]
+            elif not texts and len(set(firsts)) == len(firsts) > 1:
+                # A first column of distinct numbers names the rows: "month: 1, 2, 3".
+                cells = [[f"{grid.header[0]} {row[0]}", *row[1:]] for row in cells]
+                texts, numeric = [0], numeric[1:]
+        rows = [
+            (place, [row[column] for column in texts if row[column]])
+            for place, row in enumerate(cells)
+            if any(self._numbers[place][column] is not None for column in numeric)
+        ]
+        headers = [(column, [grid.header[column]]) for column in numeric]
+        self.axes = self._build_lines(rows), self._build_lines(headers)
+        """Rows and columns; the lines of each axis are measures for those of the other one."""
+
+    def _build_lines(self, places: Sequence[tuple[int, Sequence[str]]]) -> list[TableLine]:
+        # A caption is about all measures, unless one of them is known by its name.
+        directions = [find_direction(", ".join(names)) for _, names in places]
+        common = 0 if any(directions) else find_direction(self.caption)
+        # Where the first names of rows are not distinct, all names are shown.
+        is_distinct = len({tuple(names[:1]) for _, names in places}) == len(places)
+        lines = []
+        for (place, names), direction in zip(places, directions, strict=True):
+            text = ", ".join(names)
+            parts = [read_tokens(name)[:MAX_NAME_TOKENS] for name in names]
+            keys = [token.key for part in parts for token in part]
+            by_caption = 0 if _COUNTS.search(text) or common < 0 else common
+            short = names[0] if is_distinct and names else text
+            lines.append(TableLine(place, short, parts, keys, direction or by_caption))
+        return lines
+
+    def get_number(self, axis: int, line: int, measure: int) -> CellNumber | None:
+        """Return the number of a line of an axis by a measure, which is a line of the other."""
+        return self._numbers[measure][line] if axis else self._numbers[line][measure]
+
+
+def find_direction(text: str) -> int:
+    """Return 1 where a text is about a measure that is better if higher, -1 if lower, else 0."""
+    patterns = (-1, _LOWER_IS_BETTER), (1, _HIGHER_IS_BETTER)
+    # The last word is the measure: "loss, F1".
+    places = [(m.end(), sign) for sign, pattern in patterns for m in pattern.finditer(text)]
+    return max(places, default=(0, 0))[1]
+
+
+@lru_cache(maxsize=4096)
+def find_metrics(name: str) -> tuple[str, ...]:
+    """Return the words of a name that say what is measured."""
+    patterns = _LOWER_IS_BETTER, _HIGHER_IS_BETTER, _COUNTS
+    return tuple(sorted(m[0].casefold() for pattern in patterns for m in pattern.finditer(name)))
+
+
+class Mention(NamedTuple):
+    """Words of a claim that name rows or columns."""
+
+    start: int
+    """Offset of its first character."""
+    end: int
+    """Offset behind its last character."""
+    length: int
+    """How many tokens it has."""
+    lines: frozenset[int]
+    """Places of the rows or columns."""
+
+
+class _KnownRuns(NamedTuple):
+    """Runs of tokens with the lines whose names have them, by where they stand in the name."""
+
+    whole: defaultdict[tuple[str, ...], set[int]]
+    """The run is the whole name."""
+    first: defaultdict[tuple[str, ...], set[int]]
+    """The name begins with it."""
+    last: defaultdict[tuple[str, ...], set[int]]
+    """The name ends with it."""
+    inner: defaultdict[tuple[str, ...], set[int]]
+    """It is anywhere in the name."""
+
+
+def find_mentions(claim: Sequence[Token], lines: Sequence[TableLine]) -> list[Mention]:
+    """Return the mentions of rows or of columns in order, at each place the longest one.
+
+    A run of tokens mentions the lines with this name, or else those whose names begin with it, or
+    else those whose names contain it.
+    """
+    tokens_of_names = [token for line in lines for part in line.parts for token in part]
+    keys_of_names = {token.key for token in tokens_of_names}
+    capitals = {token.text for token in tokens_of_names if not token.text.islower()}
+    claim = [_abbreviate(token, keys_of_names) for token in claim]
+    runs = _collect_runs(lines, {token.key for token in claim})
+    mentions: list[Mention] = []
+    place = 0
+    while place < len(claim):
+        for end in range(min(len(claim), place + MAX_RUN_TOKENS), place, -1):
+            run = claim[place:end]
+            key = tuple(token.key for token in run)
+            if key in runs.inner and _is_mention(run, claim[end : end + 2], runs, capitals):
+                places = runs.whole.get(key) or runs.first.get(key) or runs.inner[key]
+                mentions.append(Mention(run[0].start, run[-1].end, len(run), frozenset(places)))
+                place = end
+                break
+        else:
+            place += 1
+    return mentions
+
+
+def _abbreviate(token: Token, keys: Collection[str]) -> Token:
+    """Return a token of a claim with the key of its abbreviation in a name, if there is one."""
+    if token.key not in keys:
+        for length in range(len(token.key) - 1, MIN_ABBREVIATION_LETTERS - 1, -1):
+            short = token.key[:length]
+            if short in keys and short.isalpha() and not is_common_word(short):
+                return token._replace(key=short)
+    return token
+
+
+def _collect_runs(lines: Sequence[TableLine], keys: Collection[str]) -> _KnownRuns:
+    """Return the runs of tokens of names, as far as a claim has all of their keys."""
+    runs = _KnownRuns(defaultdict(set), defaultdict(set), defaultdict(set), defaultdict(set))
+    for line in lines:
+        for part in line.parts:
+            name = tuple(token.key for token in part)
+            for start in range(len(name)):
+                for end in range(start + 1, min(len(name), start + MAX_RUN_TOKENS) + 1):
+                    if name[end - 1] not in keys:
+                        break
+                    run = name[start:end]
+                    runs.inner[run].add(line.place)
+                    if start == 0:
+                        runs.first[run].add(line.place)
+                    if end == len(name):
+                        runs.last[run].add(line.place)
+                    if run == name:
+                        runs.whole[run].add(line.place)
+    return runs
+
+
+def _is_mention(
+    run: Sequence[Token], after: Sequence[Token], runs: _KnownRuns, capitals: Collection[str]
+) -> bool:
+    """Whether tokens that occur in a name mention it, unlike "is", "model" or "3"."""
+    key = tuple(token.key for token in run)
+
+    def is_telling(token: Token) -> bool:
+        word = token.text.casefold()
+        if word[0].isdigit():
+            return key in runs.whole
+        if token.key == "ours":
+            return len(run) > 1 or any(token.text.rstrip("s") in _SYSTEMS for token in after)
+        # A function word, or a letter, is a name only where it has a capital in the table, too.
+        if is_empty_word(word) or len(word) == 1:
+            return token.text in capitals and (len(word) > 1 or key in runs.whole) and word != "i"
+        return token.key not in _GENERIC
+
+    telling = [token for token in run if is_telling(token)]
+    # A common word in the middle of a name is none: "action" of "multi-action data".
+    at_border = key in runs.first or key in runs.last
+    return bool(telling) and (
+        at_border
+        or any(not token.text.islower() or not is_common_word(token.text) for token in telling)
+    )
