@@ -520,6 +520,29 @@ def test_a_detail_that_no_passage_has_prevents_support(claim: str, detail: str) 
     assert finding.standing == pytest.approx(0.4 / 0.91, abs=1e-6)
 
 
+def test_a_value_of_another_day_prevents_support() -> None:
+    rain = {"2021-05-01": 3.5, "2021-05-02": 8.25, "2021-05-03": 1.5}
+    passage = json.dumps([{"date": day, "rain": value} for day, value in rain.items()])
+    reader = Reader(lambda *_: YES)
+    findings = judged("The rain of May 1 was 3.5.", passage, reader=reader)
+    assert verdicts(findings) == ["supported"]
+    (finding,) = judged("The rain of May 1 was 8.25.", passage, reader=reader)
+    assert (finding.row.verdict, finding.row.missing) == ("not found", ["8.25"])
+    assert finding.row.why == "the rows of its dates do not have 8.25"
+
+
+def test_numbers_of_data_are_read_as_values_and_not_in_their_notation() -> None:
+    # As written, "1,66.5" is one number, and "period3" none.
+    passage = "# lamps of Ahorn\nday,sold\n2021-05-01,66.5\n2021-05-02,70.5"
+    reader = Reader(lambda *_: YES)
+    findings = judged("On May 1, 66.5 were sold.", passage, reader=reader)
+    assert verdicts(findings) == ["supported"]
+    findings = judged(
+        "It sold 4 in the third period.", '{"name": "A", "period3": 4}', reader=reader
+    )
+    assert verdicts(findings) == ["supported"]
+
+
 def test_a_detail_of_another_passage_does_not_prevent_support() -> None:
     passages = "The lamp was sold.", "It was 2024."
     findings = judged("The lamp was sold in 2024.", *passages, reader=Reader(lambda *_: YES))

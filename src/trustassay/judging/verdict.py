@@ -9,7 +9,8 @@ The steps, in this order:
 3. A claim that the documents do not cover a topic is contradicted where a sentence covers it.
 4. Where no excerpt supports a claim, sentences of all passages that share its words are read
    together, and then windows around its words.
-5. A claim with a number, date or name that no passage has is not supported, whatever a reader says.
+5. A claim with a number, date or name that no passage has, or that data have only in other rows
+   than those of the claim's dates, is not supported, whatever a reader says.
 6. A near excerpt on the same subject may contradict the claim. Otherwise it is not found.
 
 A second reader may change the verdict of the first one (:meth:`ClaimVerifier.judge_again`), but not
@@ -27,6 +28,7 @@ from trustassay.core.event_loop import gather_all
 from trustassay.core.sample import Document
 from trustassay.judging.claims import Claim
 from trustassay.judging.completion import complete_reply, make_sentence
+from trustassay.judging.data_details import DataDetails
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.evidence import ClaimSpan, ClaimVerdict, JudgedClaim
 from trustassay.judging.passages import (
@@ -405,7 +407,13 @@ class ClaimVerifier:
 
     @cached_property
     def _details(self) -> KnownDetails:
-        return KnownDetails(self.passages.texts, self.passages.titles, self._question)
+        # Data as sentences: in "2021-03-05,66.88" or "period3" the numbers cannot be read.
+        texts = [spell_data(text) for text in self.passages.texts]
+        return KnownDetails(texts, self.passages.titles, self._question)
+
+    @cached_property
+    def _data_details(self) -> DataDetails:
+        return DataDetails(self.passages.texts, self.passages.titles, self._question)
 
     @cached_property
     def _sentences_by_text(self) -> dict[str, PassageSentence]:
@@ -664,8 +672,11 @@ class ClaimVerifier:
         self, claim: Claim, row: Entailment, numbers: Sequence[int], reason: str, **row_fields: Any
     ) -> ClaimFinding:
         """Return a claim as supported, or as not found if it has a detail that no passage has."""
-        if absent := self._find_missing_details(claim):
-            reason = f"no passage has {', '.join(absent[:6])}"
+        absent = self._find_missing_details(claim)
+        reason = f"no passage has {', '.join(absent[:6])}"
+        if not absent and (absent := self._find_misplaced_details(claim)):
+            reason = f"the rows of its dates do not have {', '.join(absent[:6])}"
+        if absent:
             return self._build_finding(
                 claim, "not found", row, numbers, reason, missing=absent, **row_fields
             )
@@ -709,7 +720,9 @@ class ClaimVerifier:
     ) -> ClaimFinding:
         # A reader supports the claim, but a detail is missing: half of its support counts.
         blocked = verdict == "not found" and probabilities.entailment >= self._options.threshold
-        lacks = verdict != "supported" and bool(self._find_missing_details(claim))
+        lacks = verdict != "supported" and bool(
+            self._find_missing_details(claim) or self._find_misplaced_details(claim)
+        )
         row = JudgedClaim(
             claim.text,
             verdict,
@@ -741,6 +754,12 @@ class ClaimVerifier:
             if claim.in_english
             else self._details.find_missing_values(text)
         )
+
+    def _find_misplaced_details(self, claim: Claim) -> list[str]:
+        """Return the values of a claim that data have only in other rows than those it is about."""
+        if not self.passages.data:
+            return []
+        return self._data_details.find_misplaced(claim.hypothesis or "")
 
     def _quote_closest(self, claim: Claim, number: int) -> str:
         return self.passages.find_closest_sentence(claim.hypothesis or claim.text, number)[
