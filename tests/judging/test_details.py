@@ -537,3 +537,10 @@ def test_more_passages_never_make_more_details_missing(detail: str, passages: li
     for count in range(len(passages)):
         fewer, more = (set(missing(claim, *passages[:n])) for n in (count, count + 1))
         assert more <= fewer
+
+
+def test_the_days_of_the_week_and_the_months_of_dates_are_known() -> None:
+    # 1 May 2021 was a Saturday.
+    assert missing("It came on a Saturday in May.", "It came on 2021-05-01.") == []
+    assert missing("It came on a Friday in June.", "It came on 2021-05-01.") == ["Friday", "June"]
+    assert missing("It came on Saturday.", "It came on May 1.") == ["Saturday"]

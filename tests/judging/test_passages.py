@@ -102,6 +102,16 @@ def test_a_short_passage_is_one_excerpt_with_its_title() -> None:
     assert excerpt.words == {"lamp", "red", "old"}
 
 
+def test_of_long_data_the_rows_that_a_statement_is_about_are_read() -> None:
+    days = [f"2021-{month:02}-{day:02}" for month in range(1, 9) for day in range(1, 29)]
+    table = json.dumps([{"date": day, "rain": f"{place} mm"} for place, day in enumerate(days)])
+    parsed = passages("The lamp is red.", table)
+    ((lamp, _), (rain, _)) = parsed.find_nearest("The rain of March 5 was 3 mm.", 3)[::-1]
+    assert (lamp.passage, lamp.text) == (0, "The lamp is red.")
+    row = "The date is 2021-03-05. The rain of 2021-03-05 is 60 mm."
+    assert rain.text == f"{row} There are 224 rows."
+
+
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=40), st.integers(0, 900))
 def test_excerpts_of_a_long_passage_have_all_of_its_words_in_order(
     lengths: list[int], longest: int

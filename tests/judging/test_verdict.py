@@ -520,6 +520,72 @@ def test_a_detail_that_no_passage_has_prevents_support(claim: str, detail: str) 
     assert finding.standing == pytest.approx(0.4 / 0.91, abs=1e-6)
 
 
+def test_a_value_of_another_day_prevents_support() -> None:
+    rain = {"2021-05-01": 3.5, "2021-05-02": 8.25, "2021-05-03": 1.5}
+    passage = json.dumps([{"date": day, "rain": value} for day, value in rain.items()])
+    reader = Reader(lambda *_: YES)
+    findings = judged("The rain of May 1 was 3.5.", passage, reader=reader)
+    assert verdicts(findings) == ["supported"]
+    (finding,) = judged("The rain of May 1 was 8.25.", passage, reader=reader)
+    assert (finding.row.verdict, finding.row.missing) == ("not found", ["8.25"])
+    assert finding.row.why == "the rows of its dates do not have 8.25"
+
+
+LAMPS = [
+    {"name": "Aurora lamp", "price_usd": 20, "stock": 14, "color": "red"},
+    {"name": "Borealis lamp", "price_usd": 35, "stock": 3, "color": "blue"},
+]
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        # All words and values are in the row, and the reader is unsure.
+        ("The Aurora lamp has a price of 20 USD and a stock of 14.", "supported"),
+        # The value of another row, and one that no row has.
+        ("The Aurora lamp has a price of 35 USD and a stock of 14.", "not found"),
+        ("The Aurora lamp has a price of 22 USD and a stock of 14.", "not found"),
+        # Words that no row has.
+        ("The Aurora lamp is a modern and elegant choice for 20 USD.", "not found"),
+        # The same words may deny it, or compare the rows the other way round.
+        ("The Aurora lamp does not have a price of 20 USD.", "not found"),
+        ("The Aurora lamp has a price of 20 USD, less than the Borealis lamp.", "not found"),
+    ],
+)
+def test_words_and_values_of_the_row_decide_where_a_reader_is_unsure(
+    claim: str, verdict: str
+) -> None:
+    unsure = Reader(lambda *_: (0.3, 0.6, 0.1))
+    (finding,) = judged(claim, json.dumps(LAMPS), reader=unsure)
+    assert finding.row.verdict == verdict
+    if verdict == "supported":
+        reason = "passage [1] has its values and 100% of its words (0.65; the reader alone 0.30)"
+        assert (finding.row.why, finding.entailment) == (reason, 0.65)
+
+
+def test_words_of_a_row_do_not_decide_against_a_reader() -> None:
+    claim = "The Aurora lamp has a price of 20 USD."
+    for sure in ((0.3, 0.0, 0.7), (0.0, 1.0, 0.0)):
+        (finding,) = judged(claim, json.dumps(LAMPS), reader=Reader(lambda *_, row=sure: row))
+        assert finding.row.verdict == ("contradicted" if sure[2] else "supported")
+    # Of prose the reader alone decides.
+    unsure = Reader(lambda *_: (0.3, 0.6, 0.1))
+    (finding,) = judged(claim, "The price of the Aurora lamp is 20 USD.", reader=unsure)
+    assert finding.row.verdict == "not found"
+
+
+def test_numbers_of_data_are_read_as_values_and_not_in_their_notation() -> None:
+    # As written, "1,66.5" is one number, and "period3" none.
+    passage = "# lamps of Ahorn\nday,sold\n2021-05-01,66.5\n2021-05-02,70.5"
+    reader = Reader(lambda *_: YES)
+    findings = judged("On May 1, 66.5 were sold.", passage, reader=reader)
+    assert verdicts(findings) == ["supported"]
+    findings = judged(
+        "It sold 4 in the third period.", '{"name": "A", "period3": 4}', reader=reader
+    )
+    assert verdicts(findings) == ["supported"]
+
+
 def test_a_detail_of_another_passage_does_not_prevent_support() -> None:
     passages = "The lamp was sold.", "It was 2024."
     findings = judged("The lamp was sold in 2024.", *passages, reader=Reader(lambda *_: YES))

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from tests.support import Recorder
 from trustassay import score
 from trustassay.backends.embedded import EmbeddedEntailer
-from trustassay.text.tables import MAX_PASSAGE_CHARACTERS, MAX_VALUES, read_data, spell_data
+from trustassay.text.tables import (
+    MAX_PASSAGE_CHARACTERS,
+    MAX_VALUES,
+    find_dated_rows,
+    read_data,
+    spell_data,
+)
 
 ROWS = [
     {"name": "Aurora lamp", "price_usd": 20, "stock": 14, "color": "red"},
@@ -324,3 +330,141 @@ def test_objects_without_common_fields_are_no_table() -> None:
     data = read_data(json.dumps([{f"field {n}": n} for n in range(1000)]))
     assert data is not None
     assert data.rows and not data.grids
+
+
+# As Python prints it, and with names and values side by side -----------------------------------
+
+
+def test_data_as_python_prints_them_are_read() -> None:
+    assert AURORA in spell_data(repr(ROWS))
+    assert AURORA in spell_data(f"The tool returned {ROWS!r} and ended.")
+
+
+@pytest.mark.parametrize(
+    ("printed", "sentences"),
+    [
+        ("{'name': \"Ann's [old] lamp\", 'mass': 3}", "The mass of Ann's [old] lamp is 3."),
+        ("{'name': 'Lamp', 'price': '€\\u2009875.00'}", "The price of Lamp is € 875.00."),
+        ("{'name': 'Lamp', 'dimmable': True, 'mass': None}", "Lamp is dimmable."),
+        ("{'name': 'Lamp', 'mass': nan, 'price': 3}", "The price of Lamp is 3."),
+        ("{'name': 'Lamp', 'colors': ('red', 'blue')}", "The colors of Lamp are red and blue."),
+    ],
+)
+def test_values_as_python_prints_them(printed: str, sentences: str) -> None:
+    assert (
+        spell_data(printed) == f"The name is {spell_data(printed).split('.')[0][12:]}. {sentences}"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'name': 'Lamp', 'price': 3",
+        "{'name': Lamp, 'price': price()}",
+        "The set {a, b} isn't [one of 'these'].",
+    ],
+)
+def test_what_only_resembles_printed_data_is_not_changed(text: str) -> None:
+    assert spell_data(text) == text
+
+
+def test_a_list_of_names_and_values_is_one_object() -> None:
+    pairs = [
+        {"name": "Weight", "value": "205 g"},
+        {"name": "Colors", "value": "red"},
+        {"name": " ", "value": "blue"},
+    ]
+    spelled = spell_data(json.dumps({"title": "Lamp 3", "facts": pairs}))
+    assert "The facts weight of Lamp 3 is 205 g." in spelled
+    assert "The facts colors of Lamp 3 are red and blue." in spelled
+    # Rows that happen to have these two columns stay rows.
+    twice = [{"name": "Weight", "value": 1}, {"name": "Size", "value": 2}] * 2
+    assert "There are 4 facts." in spell_data(json.dumps({"title": "Lamp 3", "facts": twice}))
+
+
+def test_titled_lists_of_names_and_values_are_parts_of_one_object() -> None:
+    sections = [
+        {"group": "Body", "items": [{"name": "Weight", "value": "205 g"}]},
+        {"group": "Shop", "items": [{"name": "Price", "value": "90 euros"}]},
+    ]
+    passage = json.dumps({"name": "Lamp 3", "sections": sections})
+    # Both, whichever of them a statement is about.
+    spelled = spell_data(passage, "The body weighs 205 g.")
+    assert "The body weight of Lamp 3 is 205 g." in spelled
+    assert "The shop price of Lamp 3 is 90 euros." in spelled
+
+
+def test_a_list_of_one_object_in_a_row_is_a_part_of_the_row() -> None:
+    rows = [
+        {"name": name, "offers": [{"shop": shop, "price": 3}]}
+        for name, shop in (("Lamp", "Ahorn"), ("Chair", "Birke"))
+    ]
+    assert "The offers shop of Lamp is Ahorn." in spell_data(json.dumps(rows), "The Lamp costs 3.")
+
+
+def test_lines_of_comment_before_a_table_stay() -> None:
+    passage = "# city: Ahorn\n# unit: mm\ndate,rain\n2021-05-01,3.5\n2021-05-02,0\n"
+    assert spell_data(passage).splitlines()[:3] == [
+        "# city: Ahorn",
+        "# unit: mm",
+        "The date is 2021-05-01. The rain of 2021-05-01 is 3.5.",
+    ]
+
+
+def test_two_columns_are_a_table_if_the_second_has_numbers_alone() -> None:
+    assert "The rain of Ahorn is 3." in spell_data("city,rain\nAhorn,3\nBirke,4")
+    assert spell_data("Dear Ann,hello\nas you know,we met") == "Dear Ann,hello\nas you know,we met"
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("period3", "period 3"),
+        ("area_m2", "area m2"),
+        ("2G bands", "2G bands"),
+        ("3.5mm jack", "3.5mm jack"),
+        ("GDPGrowth2020", "GDP growth 2020"),
+    ],
+)
+def test_digits_of_a_field_name(field: str, words: str) -> None:
+    assert spell_data(json.dumps({"name": "Ahorn", field: 7})).endswith(
+        f"The {words} of Ahorn is 7."
+    )
+
+
+# Rows of dates ---------------------------------------------------------------------------------
+
+DAYS = "day,rain,wind\n" + "\n".join(
+    f"2024-0{month}-{day:02},{day}.5,{month}.1" for month in (1, 2) for day in range(1, 29)
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "days"),
+    [
+        ("On January 5, 2024, it rained.", ["2024-01-05"]),
+        ("On 5 January it rained.", ["2024-01-05"]),
+        ("From January 5 to January 7 it rained.", ["2024-01-05", "2024-01-06", "2024-01-07"]),
+        ("On January 5 and on February 7 it rained.", ["2024-01-05", "2024-02-07"]),
+        ("It rained in February 2024.", [f"2024-02-{day:02}" for day in range(1, 29)]),
+        # The Fridays of that time.
+        ("It rained on Friday.", [f"2024-01-{day:02}" for day in (5, 12, 19, 26)]
+            + [f"2024-02-{day:02}" for day in (2, 9, 16, 23)]),
+        ("It rained in 2024.", [f"2024-0{m}-{day:02}" for m in (1, 2) for day in range(1, 29)]),
+        ("It rained in 1999.", []),
+        ("It rained for 2024 hours and on 31 March.", []),
+    ],
+)  # fmt: skip
+def test_rows_are_found_by_the_dates_that_a_statement_names(
+    statement: str, days: list[str]
+) -> None:
+    data = read_data(DAYS)
+    assert data is not None
+    dated = find_dated_rows(data.rows, statement)
+    assert ["-".join(row.names[0].split()) for row in dated] == days
+
+
+def test_rows_without_dates_are_not_found_by_dates() -> None:
+    data = read_data(FORMS["JSON"])
+    assert data is not None
+    assert find_dated_rows(data.rows, "On 5 January 2024 it cost 20.") == []

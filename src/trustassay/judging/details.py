@@ -5,12 +5,14 @@ same ("two" and 2, 3 pm and 15:00, WHO and World Health Organization), and so do
 computed from those of the passages.
 """
 
+import datetime
 import math
 import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain, permutations
 
@@ -389,15 +391,27 @@ class KnownDetails:
 
     @cached_property
     def _months(self) -> frozenset[int]:
-        """The numbers of the months that the passages name."""
+        """The numbers of the months that the passages name, also in dates."""
+        in_dates = frozenset(int(date.numbers[1]) for date in self._values if date.kind == "date")
         # With a capital: "may" and "march" are other words, too.
-        return frozenset(
+        return in_dates | frozenset(
             n
             for n, name in enumerate(MONTHS, 1)
             if re.search(
                 rf"\b(?:{name.title()}|{name[:3].title()}|{name[:4].title()})\b", self._joined_texts
             )
         )
+
+    @cached_property
+    def _weekdays(self) -> frozenset[str]:
+        """The days of the week of the passages' dates."""
+        dates = {tuple(map(int, date.numbers)) for date in self._values if date.kind == "date"}
+        result = set()
+        for year, month, day in dates:
+            # A date without a year or a day has no weekday, and 30 February does not exist.
+            with suppress(ValueError):
+                result.add(WEEKDAYS[datetime.date(year, month, day).weekday()])
+        return frozenset(result)
 
     # Names
 
@@ -424,7 +438,8 @@ class KnownDetails:
         if plain in MONTHS:
             return MONTH_NUMBERS[plain] in self._months
         if plain in WEEKDAYS:
-            return any(map(self._has_word, (plain, f"{plain}s", plain[:3], plain[:4], plain[:5])))
+            forms = plain, f"{plain}s", plain[:3], plain[:4], plain[:5]
+            return plain in self._weekdays or any(map(self._has_word, forms))
         parts = [part for part in re.split(r"['.&-]", plain) if len(part) > 1]
         return (
             # From cheap tests to costly ones; any of them is enough. The last one compares with

@@ -50,7 +50,7 @@ class JudgedClaim(EvidenceRow, row_kind="statement", required=("text",)):
     quote: str | None = None
     """The sentence of a passage that decides, or is closest."""
     missing: Sequence[str] | None = None
-    """Words that no passage has."""
+    """Words that no passage has, or values that the rows of the claim's dates do not have."""
     borderline: bool = False
     """Whether it is supported by a probability near the threshold."""
     first: float | None = None

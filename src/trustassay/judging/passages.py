@@ -128,6 +128,7 @@ class Passages:
             "" if document.blank else read_passage_text(document) for document in documents
         ]
         self.titles = [fold_text(document.title) for document in documents]
+        self._split = split
         self.sentences = [
             list(_split_passage(number, text, split)) for number, text in enumerate(self.texts)
         ]
@@ -141,20 +142,34 @@ class Passages:
             excerpt for number in range(len(self.texts)) for excerpt in self._cut_excerpts(number)
         ]
 
-    def _cut_excerpts(self, number: int) -> Iterable[PassageExcerpt]:
+    def _cut_excerpts(self, number: int, statement: str | None = None) -> list[PassageExcerpt]:
+        """Return a passage in excerpts; of long data only the rows that a statement is about."""
         text, title = self.texts[number], self.titles[number]
         texts = [text] if text.strip() else []
         if len(text.split()) > MAX_EXCERPT_WORDS:
             sentences = (sentence.text.split() for sentence in self.sentences[number])
+            if statement is not None:
+                rows = self._split(spell_data(text, statement))
+                sentences = (words for row in rows if (words := row.split()))
             # Excerpts of a long passage lose its line breaks.
             texts = [" ".join(words) for words in pack_sentences(sentences, MAX_EXCERPT_WORDS)]
-        for excerpt_text in texts:
-            yield PassageExcerpt(
+        return [
+            PassageExcerpt(
                 number,
                 excerpt_text,
                 title,
                 frozenset(content_words(f"{title} {spell_data(excerpt_text)}")),
             )
+            for excerpt_text in texts
+        ]
+
+    def _find_excerpts(self, statement: str) -> list[PassageExcerpt]:
+        """Return all excerpts that a statement may be read against."""
+        # A reader must not take the values of other rows; a short passage reaches it whole, and
+        # it selects the rows itself.
+        data = {number: self._cut_excerpts(number, statement) for number in self.data}
+        prose = [excerpt for excerpt in self.excerpts if excerpt.passage not in data]
+        return sorted(chain(prose, *data.values()), key=lambda excerpt: excerpt.passage)
 
     def find_nearest(self, statement: str, most: int) -> list[tuple[PassageExcerpt, float]]:
         """Return the excerpts that share most content words with a statement.
@@ -168,10 +183,11 @@ class Passages:
             shares, in the order of the passages.
         """
         wanted = frozenset(content_words(statement))
-        shares = [len(wanted & excerpt.words) / max(1, len(wanted)) for excerpt in self.excerpts]
+        excerpts = self._find_excerpts(statement) if self.data else self.excerpts
+        shares = [len(wanted & excerpt.words) / max(1, len(wanted)) for excerpt in excerpts]
         # Sorting is stable: equal shares keep the order of the passages.
         order = sorted(range(len(shares)), key=lambda place: -shares[place])
-        return [(self.excerpts[place], shares[place]) for place in order[:most]]
+        return [(excerpts[place], shares[place]) for place in order[:most]]
 
     def find_joint_evidence(
         self, statement: str

@@ -10,8 +10,11 @@ The steps, in this order:
 3. A claim that the documents do not cover a topic is contradicted where a sentence covers it.
 4. Where no excerpt supports a claim, sentences of all passages that share its words are read
    together, and then windows around its words.
-5. A claim with a number, date or name that no passage has is not supported, whatever a reader says.
-6. A near excerpt on the same subject may contradict the claim. Otherwise it is not found.
+5. A claim about data counts as supported by the mean of a reader's probability and the share of
+   its words that the rows it is about have, since readers are trained on prose.
+6. A claim with a number, date or name that no passage has, or that data have only in other rows
+   than those of the claim's dates, is not supported, whatever a reader says.
+7. A near excerpt on the same subject may contradict the claim. Otherwise it is not found.
 
 A second reader may change the verdict of the first one (:meth:`ClaimVerifier.judge_again`), but not
 the verdict of a rule.
@@ -28,6 +31,7 @@ from trustassay.core.event_loop import gather_all
 from trustassay.core.sample import Document
 from trustassay.judging.claims import Claim
 from trustassay.judging.completion import complete_reply, make_sentence
+from trustassay.judging.data_details import DataDetails
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.evidence import ClaimSpan, ClaimVerdict, JudgedClaim
 from trustassay.judging.passages import (
@@ -170,6 +174,8 @@ _TWISTS = re.compile(
 )
 """Words by which a negation does not simply reverse a sentence: conditions, quantifiers,
 possibilities, questions."""
+# Words by which a claim compares rows: the same words make the opposite comparison.
+_COMPARES = re.compile(r"\b(?:than|more|less|fewer|most|least)\b", re.IGNORECASE)
 _OPENS_CLAUSE = frozenset(("to", "that"))
 
 
@@ -409,7 +415,13 @@ class ClaimVerifier:
 
     @cached_property
     def _details(self) -> KnownDetails:
-        return KnownDetails(self.passages.texts, self.passages.titles, self._question)
+        # Data as sentences: in "2021-03-05,66.88" or "period3" the numbers cannot be read.
+        texts = [spell_data(text) for text in self.passages.texts]
+        return KnownDetails(texts, self.passages.titles, self._question)
+
+    @cached_property
+    def _data_details(self) -> DataDetails:
+        return DataDetails(self.passages.texts, self.passages.titles, self._question)
 
     @cached_property
     def _sentences_by_text(self) -> dict[str, PassageSentence]:
@@ -579,7 +591,12 @@ class ClaimVerifier:
                 return await work(
                     self._build_supported, claim, _find_passage_numbers(used), together, used
                 )
-        # Step 6: a contradiction needs a passage on the same subject.
+        # Step 5: what a reader half supports may be decided by the words of the data.
+        if self.passages.data and (
+            finding := await work(self._judge_by_data, claim, text, numbers, rows)
+        ):
+            return finding
+        # Step 7: a contradiction needs a passage on the same subject.
         about = [self._compute_nearness(text, number) for number in numbers]
         against = find_contradicting(rows, about, options.contradiction, options.near)
         if against is not None:
@@ -589,6 +606,45 @@ class ClaimVerifier:
         # A passage that shares no word with the claim is not worth quoting.
         closest = numbers[:1] if near and near[0][1] > 0 else []
         return await work(self._build_not_found, claim, closest, rows, best)
+
+    def _judge_by_data(
+        self, claim: Claim, text: str, numbers: Sequence[int], rows: Sequence[Entailment]
+    ) -> ClaimFinding | None:
+        """Return a claim as supported if its words and values are in the rows that it is about.
+
+        ``None`` where they are not, and where words say little: of denials and comparisons.
+
+        Args:
+            claim: the claim.
+            text: its hypothesis.
+            numbers: the passages that a reader read.
+            rows: the reader's probabilities for each of them.
+        """
+        if _COMPARES.search(text) or _is_negated(list(plain_words(text))):
+            return None
+        wanted = frozenset(content_words(text))
+        for number, read in zip(numbers, rows, strict=True):
+            if number not in self.passages.data:
+                continue
+            title = self.passages.titles[number]
+            spelled = spell_data(self.passages.texts[number], text)
+            words = frozenset(content_words(f"{title} {spelled}"))
+            share = len(wanted & words) / max(1, len(wanted))
+            mean = (read.entailment + share) / 2
+            if mean < self._options.threshold or read.contradiction >= self._options.contradiction:
+                continue
+            # Names and numbers must be in these rows, not in others.
+            if not KnownDetails([spelled], [title], self._question).find_missing(text):
+                probabilities = _add_neutral(mean, min(read.contradiction, 1 - mean))
+                reason = (
+                    f"passage [{number + 1}] has its values and {share:.0%} of its words"
+                    f" ({mean:.2f}; the reader alone {read.entailment:.2f})"
+                )
+                quote = self._quote_closest(claim, number)
+                return self._build_unless_detail_missing(
+                    claim, probabilities, [number], reason, quote=quote
+                )
+        return None
 
     def _judge_denial(
         self, claim: Claim, topic: str, sentence: PassageSentence | None
@@ -687,8 +743,12 @@ class ClaimVerifier:
         self, claim: Claim, row: Entailment, numbers: Sequence[int], reason: str, **row_fields: Any
     ) -> ClaimFinding:
         """Return a claim as supported, or as not found if it has a detail that no passage has."""
-        if absent := self._find_missing_details(claim):
-            reason = f"no passage has {', '.join(absent[:6])}"
+        absent, without = self._find_missing_details(claim), "no passage has"
+        if not absent:
+            absent = self._find_misplaced_details(claim)
+            without = "the rows of its dates do not have"
+        if absent:
+            reason = f"{without} {', '.join(absent[:6])}"
             return self._build_finding(
                 claim, "not found", row, numbers, reason, missing=absent, **row_fields
             )
@@ -732,7 +792,9 @@ class ClaimVerifier:
     ) -> ClaimFinding:
         # A reader supports the claim, but a detail is missing: half of its support counts.
         blocked = verdict == "not found" and probabilities.entailment >= self._options.threshold
-        lacks = verdict != "supported" and bool(self._find_missing_details(claim))
+        lacks = verdict != "supported" and bool(
+            self._find_missing_details(claim) or self._find_misplaced_details(claim)
+        )
         row = JudgedClaim(
             claim.text,
             verdict,
@@ -764,6 +826,12 @@ class ClaimVerifier:
             if claim.in_english
             else self._details.find_missing_values(text)
         )
+
+    def _find_misplaced_details(self, claim: Claim) -> list[str]:
+        """Return the values of a claim that data have only in other rows than those it is about."""
+        if not self.passages.data:
+            return []
+        return self._data_details.find_misplaced(claim.hypothesis or "")
 
     def _quote_closest(self, claim: Claim, number: int) -> str:
         return self.passages.find_closest_sentence(claim.hypothesis or claim.text, number)[

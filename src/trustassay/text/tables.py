@@ -1,4 +1,4 @@
-"""Turns data in passages (JSON, tables in Markdown, CSV and TSV) into sentences.
+"""Turns data in passages (JSON, Python literals, tables in Markdown, CSV and TSV) into sentences.
 
 An entailment model is trained on prose and does not see which value belongs to which row. So each
 value becomes a sentence that names its row and its column: "The price of Aurora lamp is 20 USD."
@@ -9,7 +9,9 @@ The text around the data stays as it is, and a passage without data is not chang
 3. :func:`select_rows` chooses the rows that a statement is about.
 """
 
+import ast
 import csv
+import datetime
 import io
 import json
 import re
@@ -20,6 +22,7 @@ from functools import lru_cache
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
+from trustassay.text.quantities import WEEKDAYS, read_values
 from trustassay.text.words import content_words
 
 MAX_PASSAGE_CHARACTERS = 200_000
@@ -54,22 +57,47 @@ UNITS: Mapping[str, str] = {
 """Last words of column names that are the unit of the column's numbers: "price_usd"."""
 DEGREES = {"c": "degrees Celsius", "f": "degrees Fahrenheit"}
 """The same for temperatures only, since "c" and "f" may be anything else."""
+MAX_DATE_CHARACTERS = 40
+"""Characters of a value up to which it may be a date."""
 MAX_VALUE_WORDS = 12
 """Words; a longer value is taken for prose."""
 _LINKS = ("http:", "https:", "www.")
-# Words of a column name in any style: "unitPrice", "unit_price", "GDPGrowth2020", "share %".
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|[A-Z]+|\d+|%|[^\W\d_]+")
+# Words of a column name in any style: "unitPrice", "unit_price", "GDPGrowth2020", "share %". Digits
+# behind a long word are a word of their own ("period3"), not so "km2", "2G" and "3.5mm".
+_WORD = re.compile(
+    r"\d+(?:\.\d+)?[A-Za-z]{1,2}(?![A-Za-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]{4,}|[A-Z]?[a-z]{1,3}\d*"
+    r"|[A-Z]+|\d+(?:\.\d+)?|%|[^\W\d_]+"
+)
 _FENCE = re.compile(r"^```\w*[ \t]*$\n?", re.MULTILINE)
 # The line below a Markdown table's header: "|---|:--:|".
 _RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*$")
+_COMMENTS = re.compile(r"\A(?:\s*#.*\n)+")
 # A bracket that may begin JSON: at the start, or behind a space or a colon.
 _OPENING = re.compile(r"(?:^|(?<=[\s:]))(?=[\[{])")
 # Words of a comparison, which is about two rows.
 _COMPARISON = re.compile(r"\b(?:than|both|while|whereas|unlike|versus|vs)\b")
+_YEAR = re.compile(r"[12]\d{3}")
+# A year by itself, behind a word that is said of times: "2024 hours" is none.
+_BARE_YEAR = re.compile(
+    r"\b(?:in|by|since|from|to|until|till|of|and|through|during|between|after|before|early|late)"
+    r"[ -](?P<year>(?:1[89]|20)\d\d)(?![\w%]|[.,]\d)",
+    re.IGNORECASE,
+)
+# Words between two dates that make them the first and the last one of a period.
+_UNTIL = re.compile(r"\s*(?:,?\s*(?:to|and|until|till|through)|-)\s*(?:the\s*)?", re.IGNORECASE)
 _SPOKEN = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"[-+]?\d[\d,. ]*")
 _TRIES = 3
 """Brackets of a text at which reading JSON is tried; most brackets of prose begin none."""
+# A text in quotes as Python prints it, with its few escapes; outside of such texts a bracket, or a
+# number that is no literal.
+_PRINTED = re.compile(
+    r"""'(?:[^'\\\n]|\\(?:['"\\nrt]|x[\da-f]{2}|u[\da-f]{4}|U[\da-f]{8}))*'"""
+    r"""|"(?:[^"\\\n]|\\(?:['"\\nrt]|x[\da-f]{2}|u[\da-f]{4}|U[\da-f]{8}))*"|[\[\](){}]"""
+    r"|\bnan\b|-?\binf\b"
+)
+_NAMES_OF_PAIRS = ("name", "key", "label", "field", "property", "attribute")
+"""Names of the field that names the field "value" beside it."""
 
 
 class DataRow(NamedTuple):
@@ -87,6 +115,10 @@ class DataRow(NamedTuple):
     """The name of its table. Rows of the same table may be mistaken for each other."""
     prose: bool
     """Whether one of its values is prose, which may state anything."""
+    cells: tuple[tuple[str, str], ...] = ()
+    """Its columns with their values as texts."""
+    dates: tuple[tuple[float, ...], ...] = ()
+    """The dates of its name and its columns of times: year, month and day, 0 for those missing."""
 
 
 class TableGrid(NamedTuple):
@@ -147,9 +179,9 @@ def select_rows(rows: Sequence[DataRow], statement: str, *, by_name: bool = Fals
 
     1. Rows with prose, and single rows of a table, are always included: they cannot be mistaken
        for others.
-    2. Of each other table, the rows that the statement names are chosen, or else those that share
-       most words with it; with ``by_name`` all of them instead, because shared words are no proof
-       that it is about a row.
+    2. Of each other table, the rows that the statement names are chosen, or else those of its
+       dates, or else those that share most words with it; with ``by_name`` all of them instead,
+       because shared words are no proof that it is about a row.
     3. Where this chooses no row of any table, all rows are included.
 
     A row is named by its full name, word for word ("Lamp 3a" is not "Lamp 3b"); the other row of a
@@ -168,6 +200,7 @@ def select_rows(rows: Sequence[DataRow], statement: str, *, by_name: bool = Fals
         for table_rows in tables.values()
         for row in (
             _find_named_rows(table_rows, statement, words_of_statement)
+            or find_dated_rows(table_rows, statement)
             or (table_rows if by_name else _find_nearest_rows(table_rows, words_of_statement))
         )
     ]
@@ -222,6 +255,68 @@ def _join_words(text: str) -> str:
     A name in this form is found in a statement in this form only at the borders of words.
     """
     return f" {' '.join(_SPOKEN.findall(text))} "
+
+
+def find_dated_rows(rows: Sequence[DataRow], statement: str) -> list[DataRow]:
+    """Return the rows of the dates and days of the week that a statement names.
+
+    "From May to July 2021" names all rows between; "May 3" those of any year. The result is empty
+    where the rows have no dates, or none of the statement's.
+    """
+    if not any(row.dates for row in rows):
+        return []
+    periods = _find_periods(statement)
+    weekdays = {place for place, day in enumerate(WEEKDAYS) if day.title() in statement}
+    return [
+        row
+        for row in rows
+        if any(
+            _find_weekday(date) in weekdays
+            or any(_is_within(date, first, last) for first, last in periods)
+            for date in row.dates
+        )
+    ]
+
+
+def _find_periods(statement: str) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
+    """Return the first and the last date of each period that a statement names."""
+    dates = [
+        (value.start, value.end, value.numbers)
+        for value in read_values(statement)
+        if value.kind == "date"
+    ]
+    in_date = {place for start, end, _ in dates for place in range(start, end)}
+    dates += [
+        (*match.span("year"), (float(match["year"]), 0.0, 0.0))
+        for match in _BARE_YEAR.finditer(statement)
+        if match.start("year") not in in_date
+    ]
+    periods: list[tuple[tuple[float, ...], tuple[float, ...]]] = []
+    end_before = -1
+    for start, end, numbers in sorted(dates):
+        if end_before >= 0 and _UNTIL.fullmatch(statement[end_before:start]):
+            first, _ = periods.pop()
+            # "From May to July 2021": the year stands only once.
+            periods.append(((first[0] or numbers[0], *first[1:]), numbers))
+        else:
+            periods.append((numbers, numbers))
+        end_before = end
+    return periods
+
+
+def _is_within(date: tuple[float, ...], first: tuple[float, ...], last: tuple[float, ...]) -> bool:
+    """Whether a date lies in a period; parts that either lacks are not compared."""
+    parts = [place for place in range(3) if date[place] and first[place] and last[place]]
+    # Without a year in common, "May" is no more than a month of any year.
+    values, lowest, highest = ([one[place] for place in parts] for one in (date, first, last))
+    return bool(parts) and lowest <= values <= highest
+
+
+def _find_weekday(date: tuple[float, ...]) -> int:
+    """Return the day of the week of a full date, 0 for Monday; -1 for others."""
+    with suppress(ValueError):
+        return datetime.date(*map(int, date)).weekday()
+    return -1
 
 
 def _find_nearest_rows(
@@ -323,8 +418,10 @@ def _split_data_of_text(text: str) -> Iterator[tuple[str, _ParsedRows]]:
         else:
             lines_before += lines
     text = "\n".join(lines_before)
-    table = _read_csv(text)
-    yield ("", table) if table else (text, _ParsedRows([], [], []))
+    # Lines of comment before a table: "# unit: people".
+    body = _COMMENTS.sub("", text) or text
+    table = _read_csv(body)
+    yield (text.removesuffix(body), table) if table else (text, _ParsedRows([], [], []))
 
 
 def _read_bar_table(lines: Sequence[str]) -> _ParsedRows | None:
@@ -340,19 +437,37 @@ def _read_bar_table(lines: Sequence[str]) -> _ParsedRows | None:
 
 def _find_json(text: str) -> tuple[str, _ParsedRows, str] | None:
     """Return the text before the first JSON, the rows of the JSON, and the text behind it."""
-    decoder = json.JSONDecoder()
     for place in islice(_OPENING.finditer(text), _TRIES):
-        with suppress(ValueError, RecursionError):
-            value, end = decoder.raw_decode(text, place.start())
-            if parsed := _build_rows(value):
-                return text[: place.start()], parsed, text[end:]
+        for decode in (json.JSONDecoder().raw_decode, _decode_printed):
+            # A text without any end of its brackets is a syntax error for both.
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                value, end = decode(text, place.start())
+                if parsed := _build_rows(value):
+                    return text[: place.start()], parsed, text[end:]
     return None
+
+
+def _decode_printed(text: str, start: int) -> tuple[Any, int]:
+    """Return the list or object that begins at a bracket, as Python prints it, and its end.
+
+    Raises:
+        ValueError, SyntaxError: no such list or object begins there.
+    """
+    depth = 0
+    for match in _PRINTED.finditer(text, start):
+        depth += (match[0] in "[({") - (match[0] in "])}")
+        if not depth:
+            literal = _PRINTED.sub(
+                lambda part: "None" if part[0][-3:] in ("nan", "inf") else part[0],
+                text[start : match.end()],
+            )
+            return ast.literal_eval(literal), match.end()
+    raise ValueError("its brackets are not closed")
 
 
 def _read_json(text: str) -> _ParsedRows | None:
-    with suppress(ValueError, RecursionError):
-        return _build_rows(json.loads(text))
-    return None
+    parts = _find_json(text.strip())
+    return parts[1] if parts and not parts[0] and not parts[2] else None
 
 
 def _split_cells(line: str) -> list[str]:
@@ -372,8 +487,12 @@ def _read_csv(text: str) -> _ParsedRows | None:
             header, *rows = csv.reader(io.StringIO("\n".join(lines)), delimiter=mark)
             names = [name.strip() for name in header]
             # Prose may have a comma in each line, so a table of commas or semicolons needs three
-            # columns, short distinct names, and numbers, or cells that no space begins.
-            sound = len(names) == len(set(names)) >= (2 if mark == "\t" else 3)
+            # columns, or numbers alone in the second of two, short distinct names, and numbers, or
+            # cells that no space begins.
+            numeric = len(rows) > 1 and all(
+                map(_NUMBER.fullmatch, (row[-1] for row in rows if row))
+            )
+            sound = len(names) == len(set(names)) >= (2 if mark == "\t" or numeric else 3)
             sound &= all(0 < len(name) <= 40 and name[-1] not in ".?!" for name in names)
             cells = [cell for row in rows for cell in row]
             sound &= any(_NUMBER.fullmatch(cell.strip()) for cell in cells) or (
@@ -433,9 +552,9 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
         part = waiting.popleft()
         if part.depth > MAX_DEPTH:
             raise _TooMuchError
-        if isinstance(part.value, list):
+        if isinstance(part.value, list | tuple):
             # A list of lists, as of the legs of several journeys, is one table.
-            inner = [element for element in part.value if isinstance(element, list)]
+            inner = [element for element in part.value if isinstance(element, list | tuple)]
             if inner and len(inner) == len(part.value):
                 joined = [element for values in inner for element in values]
                 waiting.append(part._replace(value=joined, depth=part.depth + 1))
@@ -461,19 +580,15 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
         label = ", ".join(names)
         about = f"{label} ({part.about})" if label and part.about else label or part.about
         sentences, texts, prose = [], [about], False
-        # Step 3: a sentence for each value. Fields of inner objects belong to this row; lists of
-        # objects become tables of their own.
-        fields = deque((str(name), cell, part.depth) for name, cell in part.value.items())
-        while fields:
-            name, cell, depth = fields.popleft()
+        cells: list[tuple[str, str]] = []
+        # Step 3: a sentence for each value; lists of objects become tables of their own.
+        for name, cell, depth in _list_fields(part):
             values_left -= 1
-            if values_left < 0 or depth > MAX_DEPTH:
+            if values_left < 0:
                 raise _TooMuchError
-            if isinstance(cell, Mapping):
-                fields += [
-                    (f"{name} {inner}", element, depth + 1) for inner, element in cell.items()
-                ]
-            elif isinstance(cell, list) and any(isinstance(element, Mapping) for element in cell):
+            if isinstance(cell, list | tuple) and any(
+                isinstance(element, Mapping) for element in cell
+            ):
                 table = f"{part.table} {name}"
                 waiting.append(_PendingPart(cell, name, about, table, depth=depth + 1))
             # The sentence of the name itself does not repeat it: "The name is Aurora lamp."
@@ -481,6 +596,8 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
                 name, cell, "" if name in (key, *part.distinguishing) else about
             ):
                 sentences.append(sentence)
+                values = cell if isinstance(cell, list | tuple) else [cell]
+                cells += [(name, str(element)) for element in values]
                 # "The lamp is dimmable": of a truth value the column's name is what a statement
                 # mentions.
                 texts += [name] if isinstance(cell, bool) else []
@@ -492,9 +609,9 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
                 frozenset(content_words(element)) for element in (about, " ".join(texts))
             )
             spoken = tuple(filter(None, map(_make_searchable, names)))
-            parsed.rows.append(
-                DataRow(spoken, label_words, words, tuple(sentences), part.table, prose)
-            )
+            # In the order of the fields of DataRow.
+            known = spoken, label_words, words, tuple(sentences), part.table, prose
+            parsed.rows.append(DataRow(*known, tuple(cells), _find_dates_of_row(names, cells)))
     return parsed if parsed.rows else None
 
 
@@ -512,6 +629,86 @@ def _spell_scalar(value: Any) -> str:
     """Return a text or a number as it is written; empty for anything else."""
     is_scalar = isinstance(value, str | int | float) and not isinstance(value, bool)
     return str(value) if is_scalar else ""
+
+
+def _list_fields(part: _PendingPart) -> Iterator[tuple[str, Any, int]]:
+    """Yield the fields of an object with their values and depths, level by level.
+
+    The fields of inner objects follow under both names ("price amount"). Lists stay as they are.
+    """
+    fields = deque(("", str(name), cell, part.depth) for name, cell in part.value.items())
+    while fields:
+        within, inner_name, cell, depth = fields.popleft()
+        if depth > MAX_DEPTH:
+            raise _TooMuchError
+        name = f"{within} {inner_name}".strip()
+        sections = _join_sections(cell)
+        value = _join_pairs(cell)
+        # A list of one object in a row is part of the row, as an object is.
+        if part.in_list and isinstance(value, list) and len(value) == 1:
+            value = value[0] if isinstance(value[0], Mapping) else value
+        if sections is not None:
+            # The names of the sections say more than that of their list ("sections").
+            fields += [(within, title, inner, depth + 1) for title, inner in sections.items()]
+        elif isinstance(value, Mapping):
+            fields += [(name, str(inner), element, depth + 1) for inner, element in value.items()]
+        else:
+            yield name, value, depth
+
+
+def _find_dates_of_row(
+    names: Sequence[str], cells: Sequence[tuple[str, str]]
+) -> tuple[tuple[float, ...], ...]:
+    """Return the dates of a row's name and of its columns of times."""
+    times = [text for name, text in cells if _find_last_word(name) in TIMES]
+    return tuple(date for text in (*names, *times) for date in _read_dates(text))
+
+
+def _join_pairs(value: Any) -> Any:
+    """Return a list of names and values as one object; any other value is returned as it is.
+
+    ``[{"name": "Weight", "value": "205 g"}]`` is ``{"Weight": "205 g"}``. A value without a name
+    continues the one before it.
+    """
+    if not isinstance(value, list) or not value:
+        return value
+    joined: dict[str, Any] = {}
+    before = ""
+    for pair in value:
+        if not isinstance(pair, Mapping) or len(pair) != 2 or "value" not in pair:
+            return value
+        key = next(name for name in pair if name != "value")
+        if key not in _NAMES_OF_PAIRS or not isinstance(pair[key], str):
+            return value
+        name = pair[key].strip() or before
+        # Names that occur twice are no fields of one object, but rows.
+        if name in joined and name != before:
+            return value
+        joined[name] = [*joined[name], pair["value"]] if name in joined else [pair["value"]]
+        before = name
+    return joined
+
+
+def _join_sections(value: Any) -> dict[str, Any] | None:
+    """Return a list of titled lists of names and values as one object; ``None`` for other values.
+
+    ``[{"group": "Body", "items": [{"name": "Weight", "value": "205 g"}]}, ...]`` is
+    ``{"Body": {"Weight": "205 g"}, ...}``: these are parts of one thing and no rows of a table,
+    which may be mistaken for each other.
+    """
+    if not isinstance(value, list):
+        return None
+    sections: dict[str, Any] = {}
+    for element in value:
+        if not isinstance(element, Mapping) or len(element) != 2:
+            return None
+        # In either order.
+        title, inner = sorted(element.values(), key=lambda field: not isinstance(field, str))
+        inner = _join_pairs(inner)
+        if not isinstance(title, str) or not isinstance(inner, Mapping) or title in sections:
+            return None
+        sections[title] = inner
+    return sections or None
 
 
 def _find_label(row: Mapping[Any, Any], first: str, in_list: bool) -> tuple[str, str]:
@@ -544,21 +741,19 @@ def _choose_distinguishing_fields(
     Other numbers are left out, because they are the values that rows state.
     """
 
-    def last(field: str) -> str:
-        words, unit = _split_field_name(field)
-        return words[-1].lower() if words and not unit else ""
-
     def tells(field: Any) -> bool:
         values = [row.get(field) for row in rows]
         texts = [value for value in values if isinstance(value, str) and 0 < len(value) <= 40]
-        if last(str(field)) in TIMES:
+        if _find_last_word(str(field)) in TIMES:
             return all(isinstance(value, str | int) for value in values)
         return len(texts) == len(values) and not any(map(_NUMBER.fullmatch, texts))
 
     identifiers, chosen = list(names), list[str]()
     if len(set(identifiers)) == len(identifiers):
         return []
-    fields = sorted(filter(tells, rows[0]), key=lambda field: last(str(field)) not in TIMES)
+    fields = sorted(
+        filter(tells, rows[0]), key=lambda field: _find_last_word(str(field)) not in TIMES
+    )
     for field in fields:
         # Keep a field only if it distinguishes more rows than those before it.
         longer_identifiers = [
@@ -569,6 +764,21 @@ def _choose_distinguishing_fields(
         if len(set(identifiers)) == len(identifiers) or len(chosen) == 3:
             break
     return chosen
+
+
+def _find_last_word(field: str) -> str:
+    """Return the last word of a field's name in small letters; empty for a unit."""
+    words, unit = _split_field_name(field)
+    return words[-1].lower() if words and not unit else ""
+
+
+def _read_dates(text: str) -> list[tuple[float, ...]]:
+    """Return the dates that a short text has; a mere year is one."""
+    if not any(map(str.isdigit, text[:MAX_DATE_CHARACTERS])) or len(text) > MAX_DATE_CHARACTERS:
+        return []
+    if _YEAR.fullmatch(text.strip()):
+        return [(float(text), 0.0, 0.0)]
+    return [value.numbers for value in read_values(text) if value.kind == "date"]
 
 
 def _make_searchable(name: str) -> str:
@@ -605,7 +815,7 @@ def _build_sentence(name: str, value: Any, about: str) -> str:
         bare = " ".join(words[words[:1] in (["is"], ["has"]) :]) or field
         yes, no = ("has", "does not have") if words[:1] == ["has"] else ("is", "is not")
         return f"{about or 'It'} {yes if value else no} {bare}."
-    values = value if isinstance(value, list) else [value]
+    values = value if isinstance(value, list | tuple) else [value]
     texts = [
         " ".join(str(element).split())
         for element in values
