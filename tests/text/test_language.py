@@ -29,7 +29,8 @@ ENGLISH = (
     "The red lamp is in the green house by the door.",
     "Hans-Jürgen Graf von Stein was the last prisoner of that jail.",
     "She was born in San Mamés and moved to Île-de-France.",
-    "The streets Kralja Milana, Nemanjina, Beogradska and Bulevar oslobođenja meet here.",
+    "The house is at the corner of Kralja Milana, Nemanjina, Beogradska, Makenzijeva, "
+    "Deligradska and Bulevar oslobođenja.",
     "No, he is an actor, and so is she, as far as the record goes.",
 )
 
