@@ -474,8 +474,9 @@ def _select_comparable(
     A sentence that a new result supports may differ from an earlier one, and so may one whose
     values are all of new results, and one that takes something back.
     """
-    new_passages = {n for item in turn.calls if not item.error for n in item.passages}
-    results = [turn.results[n - 1].text for n in sorted(new_passages) if n <= len(turn.results)]
+    # Only of calls that succeeded, and numbers that there are: steps are user data.
+    new_passages = {n for n, item in turn.owners.items() if item in turn.calls}
+    results = [turn.results[n - 1].text for n in sorted(new_passages)]
     new_details = KnownDetails([fold_text(text) for text in results], [], "")
     result = []
     for claim, item in zip(claims, findings, strict=True):
