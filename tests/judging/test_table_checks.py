@@ -167,6 +167,8 @@ def test_a_comparison_that_the_numbers_contradict(claim: str, passage: str) -> N
         # something better that the table does not have
         ("Aurora has a better warranty than Aurora Plus.", LAMPS),
         ("Alba has the worst defence.", CLUBS),
+        # better by complaints, worse by profit
+        ("Bern is better than Alba.", CLUBS),
         # a part of the lines
         ("Of the lamps under 40 dollars, Borealis is the most expensive.", LAMPS),
         ("Among lamps with low ratings, Aurora is the best.", LAMPS),
@@ -214,10 +216,20 @@ def test_the_longest_name_counts() -> None:
     assert agrees("Aurora is cheaper than Borealis.", LAMPS) is True
 
 
+def test_the_best_that_is_beaten_is_not_the_subject() -> None:
+    assert check("Aurora Plus beats the lamp with the lowest price.", LAMPS) is None
+
+
 def test_words_that_deny_count_once() -> None:
     assert agrees("Borealis is neither cheaper nor better rated than Aurora.", LAMPS) is True
     assert agrees("The cheapest lamp is neither Cirrus nor Aurora Plus.", LAMPS) is True
     assert agrees("Borealis is hardly cheaper than Aurora.", LAMPS) is True
+
+
+def test_a_fall_below_zero_is_a_fall_but_a_larger_loss_is_unclear() -> None:
+    table = "| Year | Profit | Debt |\n|---|---|---|\n| Y22 | 4 | 1 |\n| Y23 | -2 | 3 |\n"
+    assert agrees("The profit falls from Y22 to Y23.", table) is True
+    assert check("The profit had higher losses in Y23 than in Y22.", table) is None
 
 
 def test_currencies_that_differ_are_not_compared() -> None:
@@ -251,6 +263,9 @@ def test_rows_that_differ_in_one_name_are_compared_with_each_other() -> None:
     )
     # The fast rook is below the slow pawn.
     assert agrees("Rook is better than Pawn.", table) is True
+    # Two names of one row, and a name that two rows have.
+    assert agrees("Rook fast is better than Pawn slow.", table) is False
+    assert agrees("Rook fast is better than Rook.", table) is False
 
 
 def test_columns_are_compared_as_well_unless_they_measure_other_things() -> None:

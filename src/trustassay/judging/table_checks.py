@@ -580,7 +580,8 @@ class _ComparisonReader:
                 yield _CellPair(None)
                 continue
             # A larger loss is a lower profit, and a higher rank a lower number.
-            is_reversed = min(first.value, second.value) < 0 and _LOSS.search(self._claim)
+            others = f"{self._claim[: cue.start]} {self._claim[cue.end :]}"
+            is_reversed = min(first.value, second.value) < 0 and _LOSS.search(others)
             if is_reversed or (not comparison.by_quality and _RANK.search(measure.text)):
                 yield _CellPair(None)
                 continue
