@@ -29,6 +29,13 @@ Revenue in million euros
 | North | 12.5 | 13.1 | 11.9 |
 | South | 8.2 | 9.0 | 9.6 |
 """
+CLUBS = """\
+| Club | Position | Goals conceded | Complaints | Profit |
+|---|---|---|---|---|
+| Alba | 1 | 15 | 3 | -3 |
+| Bern | 2 | 18 | 1 | -8 |
+| Cork | 3 | 48 | 9 | 20 |
+"""
 MODELS = """\
 Table 3: Tagging. Lower loss is better.
 |  | Data | News Acc. | News Loss | Web Acc. | Web Loss |
@@ -78,9 +85,12 @@ def agrees(claim: str, passage: str) -> bool | None:
         ("The cheapest lamp is Aurora.", LAMPS),
         ("The best accuracy on the Web data is that of NET.", MODELS),
         ("Our model achieves the lowest loss.", MODELS),
+        # What follows a superlative is the measure, and no column to compare with others.
+        ("Alba was the club that conceded the fewest goals.", CLUBS),
         # change
         ("Revenue in the North rose from Q1 2024 to Q2 2024.", REVENUE),
         ("Revenue in the North fell from Q2 2024 to Q3 2024.", REVENUE),
+        ("The South gained revenue from Q1 2024 to Q2 2024.", REVENUE),
         ("Revenue in the South was higher in Q3 2024 than in Q2 2024.", REVENUE),
         ("CRF improves the accuracy on News over BI.", MODELS),
     ],
@@ -93,6 +103,7 @@ def test_a_comparison_is_borne_out_and_its_denial_is_not(claim: str, passage: st
         (" was ", " was not "),
         (" rose ", " never rose "),
         (" fell ", " never fell "),
+        (" gained ", " never gained "),
         (" outperforms ", " does not outperform "),
         (" surpasses ", " does not surpass "),
         (" achieves ", " does not achieve "),
@@ -153,6 +164,23 @@ def test_a_comparison_that_the_numbers_contradict(claim: str, passage: str) -> N
         ("Borealis is outperformed by Aurora.", LAMPS),
         ("Revenue grew from 8.2 to 9.0.", REVENUE),
         ("The revenue of the South is better.", REVENUE),
+        # something better that the table does not have
+        ("Aurora has a better warranty than Aurora Plus.", LAMPS),
+        ("Alba has the worst defence.", CLUBS),
+        # better by complaints, worse by profit
+        ("Bern is better than Alba.", CLUBS),
+        # a part of the lines
+        ("Of the lamps under 40 dollars, Borealis is the most expensive.", LAMPS),
+        ("Among lamps with low ratings, Aurora is the best.", LAMPS),
+        ("Aurora had its highest price in May.", LAMPS),
+        # not said to be so now
+        ("Some say that Borealis is cheaper than Aurora.", LAMPS),
+        ("It is wrong that Borealis is cheaper than Aurora.", LAMPS),
+        ("Borealis would be cheaper than Aurora with a discount.", LAMPS),
+        ("Borealis was once cheaper than Aurora.", LAMPS),
+        # The first position is the highest one, and the largest loss the lowest profit.
+        ("Alba has a higher position than Bern.", CLUBS),
+        ("Bern has a larger loss of profit than Alba.", CLUBS),
         ("Aurora costs 20 dollars.", LAMPS),
     ],
 )
@@ -188,6 +216,34 @@ def test_the_longest_name_counts() -> None:
     assert agrees("Aurora is cheaper than Borealis.", LAMPS) is True
 
 
+def test_the_best_that_is_beaten_is_not_the_subject() -> None:
+    assert check("Aurora Plus beats the lamp with the lowest price.", LAMPS) is None
+
+
+def test_words_that_deny_count_once() -> None:
+    assert agrees("Borealis is neither cheaper nor better rated than Aurora.", LAMPS) is True
+    assert agrees("The cheapest lamp is neither Cirrus nor Aurora Plus.", LAMPS) is True
+    assert agrees("Borealis is hardly cheaper than Aurora.", LAMPS) is True
+
+
+def test_a_fall_below_zero_is_a_fall_but_a_larger_loss_is_unclear() -> None:
+    table = "| Year | Profit | Debt |\n|---|---|---|\n| Y22 | 4 | 1 |\n| Y23 | -2 | 3 |\n"
+    assert agrees("The profit falls from Y22 to Y23.", table) is True
+    assert check("The profit had higher losses in Y23 than in Y22.", table) is None
+
+
+def test_currencies_that_differ_are_not_compared() -> None:
+    table = "| Phone | Price |\n|---|---|\n| Pixa | $300 |\n| Nova | €290 |\n| Orbi | $450 |\n"
+    assert check("Nova is cheaper than Pixa.", table) is None
+    assert agrees("Pixa is cheaper than Orbi.", table) is True
+
+
+@pytest.mark.parametrize("field", ["latency_ms", "meanLatency"])
+def test_the_direction_of_a_field_is_known(field: str) -> None:
+    hosts = json.dumps([{"host": "web-1", field: 41}, {"host": "db-1", field: 12}])
+    assert agrees("db-1 has a better latency than web-1.", hosts) is True
+
+
 def test_totals_and_averages_do_not_compete() -> None:
     table = "| Shop | Sales |\n|---|---|\n| Bern | 5 |\n| Basel | 9 |\n| Total | 14 |\n"
     assert agrees("Basel has the highest sales.", table) is True
@@ -207,6 +263,9 @@ def test_rows_that_differ_in_one_name_are_compared_with_each_other() -> None:
     )
     # The fast rook is below the slow pawn.
     assert agrees("Rook is better than Pawn.", table) is True
+    # Two names of one row, and a name that two rows have.
+    assert agrees("Rook fast is better than Pawn slow.", table) is False
+    assert agrees("Rook fast is better than Rook.", table) is False
 
 
 def test_columns_are_compared_as_well_unless_they_measure_other_things() -> None:
@@ -288,6 +347,7 @@ def test_a_long_cell_takes_no_time(cell: str) -> None:
     data = read_data(json.dumps([{"name": "A1", "price": cell}, {"name": "B1", "price": "2"}]))
     assert data is not None
     check_comparisons("A1 is cheaper than B1.", data.grids)
+    check_comparisons(f"A1 is cheaper than B{'a' * 90_000}.", data.grids)
     assert time.process_time() - start < 1
 
 
@@ -319,6 +379,14 @@ def test_a_reader_judges_a_claim_that_says_more_than_the_comparison() -> None:
     # What is contradicted stays so, whatever else the claim says.
     finding, reader = judge(f"Borealis is cheaper than Aurora, {rest}.", YES)
     assert finding.row.verdict == "contradicted" and not reader.asked
+
+
+def test_a_reader_judges_a_comparison_with_a_number_of_another_row() -> None:
+    for claim in ("Aurora, rated 4.8, is cheaper than Borealis.", f"At 45 dollars, {RIGHT}"):
+        finding, reader = judge(claim)
+        assert finding.read and reader.asked, claim
+    finding, reader = judge("Aurora, rated 4.1, is cheaper than Borealis.")
+    assert finding.row.verdict == "supported" and not reader.asked
 
 
 def test_a_number_that_no_passage_has_is_not_supported_by_a_table() -> None:

@@ -563,6 +563,26 @@ def test_words_and_values_of_the_row_decide_where_a_reader_is_unsure(
         assert (finding.row.why, finding.entailment) == (reason, 0.65)
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The Aurora lamp has the best price.",
+        "The price of the Aurora lamp fell to 20 USD.",
+        "The Aurora lamp has the second price of 20 USD.",
+    ],
+)
+def test_words_of_a_row_do_not_decide_about_comparisons(claim: str) -> None:
+    unsure = Reader(lambda *_: (0.45, 0.5, 0.05))
+    (finding,) = judged(claim, json.dumps(LAMPS), reader=unsure)
+    assert finding.row.verdict == "not found"
+
+
+def test_the_name_of_a_column_is_known_as_it_is_written() -> None:
+    table = "| | Nova-X | KR-400i |\n|---|---|---|\n| Price | 499 | 749 |\n"
+    claim = "The price of the KR-400i is 749."
+    assert verdicts(judged(claim, table, reader=Reader(lambda *_: YES))) == ["supported"]
+
+
 def test_words_of_a_row_do_not_decide_against_a_reader() -> None:
     claim = "The Aurora lamp has a price of 20 USD."
     for sure in ((0.3, 0.0, 0.7), (0.0, 1.0, 0.0)):

@@ -362,6 +362,7 @@ def test_values_as_python_prints_them(printed: str, sentences: str) -> None:
         "{'name': 'Lamp', 'price': 3",
         "{'name': Lamp, 'price': price()}",
         "The set {a, b} isn't [one of 'these'].",
+        "Pass {'name': 'Lamp', 'price': 3} to the function.",
     ],
 )
 def test_what_only_resembles_printed_data_is_not_changed(text: str) -> None:
@@ -424,6 +425,8 @@ def test_two_columns_are_a_table_if_the_second_has_numbers_alone() -> None:
         ("2G bands", "2G bands"),
         ("3.5mm jack", "3.5mm jack"),
         ("GDPGrowth2020", "GDP growth 2020"),
+        ("Model A7", "model A7"),
+        ("GDP2020", "GDP 2020"),
     ],
 )
 def test_digits_of_a_field_name(field: str, words: str) -> None:
@@ -462,6 +465,37 @@ def test_rows_are_found_by_the_dates_that_a_statement_names(
     assert data is not None
     dated = find_dated_rows(data.rows, statement)
     assert ["-".join(row.names[0].split()) for row in dated] == days
+
+
+def test_of_the_rows_of_a_date_those_of_the_other_names_are_chosen() -> None:
+    data = read_data("date,shop,sales\n2024-01-05,Bern,7\n2024-01-05,Basel,9\n2024-01-06,Bern,4")
+    assert data is not None
+    for statement, sales in (
+        ("On January 5, Basel sold 7.", ["9"]),
+        ("On January 5, Basel sold more than Bern.", ["7", "9"]),
+        ("On January 5, they sold 16.", ["7", "9"]),
+        ("On January 5 and 6, Bern sold 11.", ["7"]),
+    ):
+        dated = find_dated_rows(data.rows, statement)
+        assert [dict(row.cells)["sales"] for row in dated] == sales, statement
+
+
+def test_a_header_of_two_lines_is_one() -> None:
+    table = """\
+| | 2022 | 2022 | 2023 |
+|---|---|---|---|
+| Shop | Sales | Returns | Sales |
+| Bern | 100 | 5 | 120 |
+| Basel | 90 | 9 | 80 |
+"""
+    assert spell_data(table).splitlines()[0] == (
+        "The shop is Bern. The 2022 sales of Bern is 100. The 2022 returns of Bern is 5. "
+        "The 2023 sales of Bern is 120."
+    )
+    # A row of numbers, or one that does not tell the columns apart, is none of the header.
+    for row in ("| Bern | 100 | 5 | 120 |", "| Shop | Sales | Sales | Sales |"):
+        data = read_data(table.replace("| Shop | Sales | Returns | Sales |", row))
+        assert data is not None and len(data.grids[0].rows) == 3
 
 
 def test_rows_without_dates_are_not_found_by_dates() -> None:

@@ -97,7 +97,7 @@ _CUES = [
     ("better", -1, r"worse|inferior"),
     ("larger", 1, r"higher|larger|greater|bigger|longer|more expensive|costlier|more"),
     ("larger", -1, r"lower|smaller|fewer|shorter|cheaper|less expensive|less"),
-    ("change", 1, r"improv\w+|gains?|boost\w*|increas\w+|rises?|rose|grow\w*|grew"),
+    ("change", 1, r"improv\w+|gain(?:s|ed)?|boost\w*|increas\w+|rises?|rose|grow\w*|grew"),
     ("change", -1, r"decreas\w+|reduc\w+|drop\w*|declin\w+|falls?|fell|loss(?:es)? (?=over)"),
     ("best", 1, r"best"),
     ("best", -1, r"worst"),
@@ -111,8 +111,16 @@ _CUE = re.compile(
 _AMOUNT = re.compile(r"more|less|most|least", re.IGNORECASE)
 _OF_PRICE = re.compile(r"cheap|expensive|costl", re.IGNORECASE)
 _PRICE = re.compile(r"(?:\b|_)(?:price|cost|fee|fare)s?(?:\b|_)", re.IGNORECASE)
+# "Nor" is left out, since "neither ... nor" denies once.
 _NEGATION = re.compile(
-    r"\b(?:not(?! only| just)|no|never|cannot|fails? to|neither|nor)\b|n't\b", re.IGNORECASE
+    r"\b(?:not(?! only| just)|no|never|cannot|fails? to|neither|hardly|barely|scarcely)\b|n't\b",
+    re.IGNORECASE,
+)
+# Words by which a clause does not say what is, but what was, would be, or what others say.
+_NOT_ASSERTED = re.compile(
+    r"\b(?:if|unless|would|once|formerly|previously|used to|say|says|said|believed?|expected"
+    r"|wrong|false|untrue|incorrect)\b",
+    re.IGNORECASE,
 )
 # Words by which a comparison is about a degree, which numbers alone do not show.
 _DEGREE = re.compile(
@@ -143,7 +151,7 @@ _BY_ALL = re.compile(
 )
 _OTHER_PLACE = re.compile(
     r"\b(?:second|previous|prior|current|former|one of the|among the|than the|over the|existing"
-    r"|next|third|\d(?:nd|rd|th))[\s-]*$",
+    r"|next|third|\d(?:nd|rd|th)|its|their|his|her)[\s-]*$",
     re.IGNORECASE,
 )
 _OF_CHANGE = re.compile(
@@ -162,13 +170,31 @@ _END_OF_OBJECT = re.compile(
     r"\b(?:on|in|for|under|at|when|by|with respect|in terms|regarding|using)\b", re.IGNORECASE
 )
 _IS = re.compile(r"\b(?:is|are|was|were|when)\b", re.IGNORECASE)
-_IS_NOT = re.compile(r"\b(?:is|are|was|were) not\b", re.IGNORECASE)
+_IS_NOT = re.compile(r"\b(?:is|are|was|were) (?:not|neither)\b", re.IGNORECASE)
+# A superlative of a part of the lines: "of those under 30", "among the lamps with ...".
+_OF_PART = re.compile(
+    r"\b(?:among (?:(?:all|the|those|these) )*(?:\w+ )?(?:with|without|from|in)"
+    r"|(?:among|of) (?:(?:all|the|those|these) )+(?:\w+ )?"
+    r"(?:under|below|above|over|that|which|who|whose))\b",
+    re.IGNORECASE,
+)
+# What something has more or better of: "a better warranty".
+_POSSESSION = re.compile(r"\b(?:has|have|had|having)\s(?:(?:a|an|the|much|far)\s)*$", re.IGNORECASE)
+# Larger numbers of these are lower ones of the measure: a loss is a negative profit.
+_LOSS = re.compile(r"\b(?:loss(?:es)?|deficits?|declines?|drops?|falls?|debts?)\b", re.IGNORECASE)
+# The highest rank is the lowest number.
+_RANK = re.compile(r"(?:\b|_)(?:rank(?:ing)?|position|place|seed)(?:\b|_)", re.IGNORECASE)
 _OF_QUALITY = re.compile(
     r"\s+(?:[\w-]+\s+)?(?:performances?|results|quality|scores)\b", re.IGNORECASE
 )
 _NOUN = re.compile(r"\s+(?:than\b)?\s*([^\W\d_][\w-]*)?")
 _ENUMERATION = re.compile(r"\b(?:and|or|both)\b|,|/", re.IGNORECASE)
 _SCOPE_BEFORE = re.compile(r"\b(?:on|in|for|under|at|of) (?:the )?$", re.IGNORECASE)
+
+
+def states_comparison(text: str) -> bool:
+    """Whether a text has a word of comparison: "cheaper", "best", "rose"."""
+    return _CUE.search(text) is not None
 
 
 class _Compared(NamedTuple):
@@ -299,8 +325,15 @@ class _ComparisonReader:
         ]
         if not options:
             return None
-        # "On the new data, A is best": what stands nearest to the cue is compared.
-        axis, compared = min(options, key=lambda option: self._distance(cue, clause, option[0]))
+        # "The fewest goals": what follows a superlative directly is the measure. Otherwise what
+        # stands nearest to the cue is compared: "On the new data, A is best".
+        axis, compared = min(
+            options,
+            key=lambda option: (
+                cue.is_superlative and self._is_followed_by(cue, option[0]),
+                self._distance(cue, clause, option[0]),
+            ),
+        )
         mentions = self._between(1 - axis, *clause) or [
             # "As for the price, A is ...": a clause without a comparison may name the measure.
             mention
@@ -316,6 +349,8 @@ class _ComparisonReader:
         lines = [mention.lines for mention in mentions] or [every]
         # "2020" and "price" may be one column, "price and stock" are two.
         common = frozenset.intersection(*lines)
+        if _NOT_ASSERTED.search(self._masked, *clause):
+            return None
         before = self._masked[max(clause[0], cue.start - MAX_CHARACTERS_BEFORE) : cue.start]
         negations = len(_NEGATION.findall(before))
         if cue.is_superlative:
@@ -335,6 +370,9 @@ class _ComparisonReader:
             negations % 2 == 1,
             cue.kind in ("outdo", "better", "best", "change") or of_quality,
         )
+
+    def _is_followed_by(self, cue: _Cue, axis: int) -> bool:
+        return any(mention.start == cue.end + 1 for mention in self._mentions[axis])
 
     def _distance(self, cue: _Cue, clause: tuple[int, int], axis: int) -> int:
         """Return the characters between a cue and the nearest mention before it, or else behind."""
@@ -375,7 +413,7 @@ class _ComparisonReader:
         # "The second best", "the best increase": no cell of the table is that.
         if _OTHER_PLACE.search(self._claim[start : cue.start]):
             return None
-        if _OF_CHANGE.match(self._claim, cue.end):
+        if _OF_CHANGE.match(self._claim, cue.end) or _OF_PART.search(self._claim):
             return None
         if not subject and (verb := _IS.search(self._claim, cue.end, end)):
             subject = self._name_lines(axis, verb.end(), end)
@@ -494,20 +532,23 @@ class _ComparisonReader:
     def _may_concern_all(self, comparison: _StatedComparison) -> bool:
         """Whether a comparison without a known measure may be about all of them.
 
-        It is not where it names a measure that the table does not have: "higher accuracy".
+        It is not where it names a measure that the table does not have: "higher accuracy", "has a
+        better warranty".
         """
         cue, measures = comparison.cue, self._table.axes[1 - comparison.axis]
+        noun = _NOUN.match(self._claim, cue.end)
+        word = noun[1].casefold() if noun and noun[1] else ""
         if _OF_PRICE.search(self._claim, cue.start, cue.end):
             return True
+        if _OF_QUALITY.match(self._claim, cue.end):
+            return True
+        if _POSSESSION.search(self._claim[: cue.start]) and not find_metrics(word):
+            return False
         is_better = comparison.by_quality and cue.kind != "change"
         # "A gains over B"
         is_gain = cue.kind == "change" and _OVER.match(self._claim, cue.end + 1)
         if is_better or is_gain or len(measures) == 1:
             return True
-        if _OF_QUALITY.match(self._claim, cue.end):
-            return True
-        noun = _NOUN.match(self._claim, cue.end)
-        word = noun[1].casefold() if noun and noun[1] else ""
         texts = " ".join([self._table.caption, *(line.text for line in measures)])
         return bool(find_metrics(word)) and word in texts.casefold()
 
@@ -535,7 +576,13 @@ class _ComparisonReader:
             # Columns of different measures, such as price and stock, are not compared.
             if axis and find_metrics(one.text) != find_metrics(two.text):
                 continue
-            if first is None or second is None or first.unit != second.unit:
+            if first is None or second is None or not first.is_comparable(second):
+                yield _CellPair(None)
+                continue
+            # A larger loss is a lower profit, and a higher rank a lower number.
+            others = f"{self._claim[: cue.start]} {self._claim[cue.end :]}"
+            is_reversed = min(first.value, second.value) < 0 and _LOSS.search(others)
+            if is_reversed or (not comparison.by_quality and _RANK.search(measure.text)):
                 yield _CellPair(None)
                 continue
             difference = (first.value - second.value) * sign

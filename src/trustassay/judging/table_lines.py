@@ -22,12 +22,14 @@ MAX_CELL_CHARACTERS = 40
 """Characters of the longest cell that is read as a number."""
 MIN_ABBREVIATION_LETTERS = 3
 """Letters of the shortest abbreviation in a name: "acc" for "accuracy"."""
+MAX_ABBREVIATION_LETTERS = 20
+"""Letters of the longest one."""
 
 _TOKEN = re.compile(r"\d+(?:\.\d+)+|[^\W_]+")
 # A number, perhaps with a currency before it, and a unit, a deviation and marks behind it:
 # "$1,250", "20 USD", "60.62±3.54", "76.5 (± 2.7)", "+0.20%", "0.571*".
 _CELL = re.compile(
-    r"[^\w.+-]{0,3}(?P<number>[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.?\d+(?:e[-+]?\d+)?))\s?"
+    r"(?P<before>[^\w.+-]{0,3})(?P<number>[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.?\d+(?:e[-+]?\d+)?))\s?"
     r"(?P<unit>%|[^\W\d_]{1,12})?\s*(?:±\s*[\d.]+)?(?:\s*\([^()]*\))?[^\w.]{0,3}",
     re.IGNORECASE,
 )
@@ -104,6 +106,13 @@ class CellNumber(NamedTuple):
     """The word or sign behind it, in small letters; may be empty."""
     text: str
     """The cell as it is written."""
+    currency: str = ""
+    """The sign of a currency before it; may be empty."""
+
+    def is_comparable(self, other: "CellNumber") -> bool:
+        """Whether both have the same unit; the sign of a currency may stand in one cell only."""
+        one_currency = not (self.currency and other.currency) or self.currency == other.currency
+        return self.unit == other.unit and one_currency
 
 
 @lru_cache(maxsize=4096)
@@ -113,7 +122,8 @@ def read_number(cell: str) -> CellNumber | None:
     if match is None:
         return None
     value = float(match["number"].replace(",", ""))
-    return CellNumber(value, (match["unit"] or "").casefold(), cell)
+    currency = next((sign for sign in match["before"] if sign in "$€£¥₹"), "")
+    return CellNumber(value, (match["unit"] or "").casefold(), cell, currency)
 
 
 class TableLine(NamedTuple):
@@ -160,7 +170,7 @@ class NumericTable:
             for place, row in enumerate(cells)
             if any(self._numbers[place][column] is not None for column in numeric)
         ]
-        headers = [(column, [grid.header[column]]) for column in numeric]
+        headers = [(column, [_spell_field(grid.header[column])]) for column in numeric]
         self.axes = self._build_lines(rows), self._build_lines(headers)
         """Rows and columns; the lines of each axis are measures for those of the other one."""
 
@@ -183,6 +193,12 @@ class NumericTable:
     def get_number(self, axis: int, line: int, measure: int) -> CellNumber | None:
         """Return the number of a line of an axis by a measure, which is a line of the other."""
         return self._numbers[measure][line] if axis else self._numbers[line][measure]
+
+
+def _spell_field(name: str) -> str:
+    """Return the name of a column with spaces: "latency_ms", "monthlyFee"."""
+    is_camel = re.fullmatch(r"[a-z]{2,}(?:[A-Z][a-z]+)+", name)
+    return re.sub(r"(?=[A-Z])", " ", name).casefold() if is_camel else name.replace("_", " ")
 
 
 def find_direction(text: str) -> int:
@@ -256,7 +272,8 @@ def find_mentions(claim: Sequence[Token], lines: Sequence[TableLine]) -> list[Me
 def _abbreviate(token: Token, keys: Collection[str]) -> Token:
     """Return a token of a claim with the key of its abbreviation in a name, if there is one."""
     if token.key not in keys:
-        for length in range(len(token.key) - 1, MIN_ABBREVIATION_LETTERS - 1, -1):
+        longest = min(len(token.key) - 1, MAX_ABBREVIATION_LETTERS)
+        for length in range(longest, MIN_ABBREVIATION_LETTERS - 1, -1):
             short = token.key[:length]
             if short in keys and short.isalpha() and not is_common_word(short):
                 return token._replace(key=short)

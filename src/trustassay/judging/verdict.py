@@ -42,7 +42,7 @@ from trustassay.judging.passages import (
     ask_reader,
 )
 from trustassay.judging.second_reader import SecondReader
-from trustassay.judging.table_checks import check_comparisons
+from trustassay.judging.table_checks import check_comparisons, states_comparison
 from trustassay.text.citations import strip_citations
 from trustassay.text.cleaning import fold_text
 from trustassay.text.grammar import THIRD_PERSON, WH_WORDS, is_common_word
@@ -175,7 +175,9 @@ _TWISTS = re.compile(
 """Words by which a negation does not simply reverse a sentence: conditions, quantifiers,
 possibilities, questions."""
 # Words by which a claim compares rows: the same words make the opposite comparison.
-_COMPARES = re.compile(r"\b(?:than|more|less|fewer|most|least)\b", re.IGNORECASE)
+_COMPARES = re.compile(
+    r"\b(?:than|second|third|fourth|fifth|\d+(?:st|nd|rd|th) place)\b", re.IGNORECASE
+)
 _OPENS_CLAUSE = frozenset(("to", "that"))
 
 
@@ -416,8 +418,10 @@ class ClaimVerifier:
     @cached_property
     def _details(self) -> KnownDetails:
         # Data as sentences: in "2021-03-05,66.88" or "period3" the numbers cannot be read.
-        texts = [spell_data(text) for text in self.passages.texts]
-        return KnownDetails(texts, self.passages.titles, self._question)
+        spelled = [spell_data(text) for text in self.passages.texts]
+        # As written too: the names of columns lose marks and capitals as sentences.
+        written = [self.passages.texts[number] for number in sorted(self.passages.data)]
+        return KnownDetails([*spelled, *written], self.passages.titles, self._question)
 
     @cached_property
     def _data_details(self) -> DataDetails:
@@ -524,12 +528,21 @@ class ClaimVerifier:
             if not result.agrees:
                 return self._build_rule_finding(claim, "contradicted", 0.0, sentence, reason)
             # The rest of the claim may say more than the comparison: a reader judges that.
-            if result.share >= MIN_COMPARED_SHARE:
+            if result.share >= MIN_COMPARED_SHARE and not self._has_values_of_other_rows(
+                text, number
+            ):
                 quote = result.quote[:MAX_QUOTE_CHARACTERS]
                 return self._build_unless_detail_missing(
                     claim, Entailment(1.0, 0.0, 0.0), [number], reason, quote=quote
                 )._replace(read=False)
         return None
+
+    def _has_values_of_other_rows(self, text: str, number: int) -> bool:
+        """Whether a claim has numbers that data have, but not in the rows that it is about."""
+        rows = spell_data(self.passages.texts[number], text)
+        in_rows = KnownDetails([rows], [self.passages.titles[number]], self._question)
+        misplaced = in_rows.find_missing_values(text)
+        return bool(misplaced) and not self._details.find_missing_values(text)
 
     def _find_written_sentence(self, claim: Claim, text: str) -> str:
         """Return a short sentence as it was written, without the question that completed it.
@@ -620,7 +633,8 @@ class ClaimVerifier:
             numbers: the passages that a reader read.
             rows: the reader's probabilities for each of them.
         """
-        if _COMPARES.search(text) or _is_negated(list(plain_words(text))):
+        compares = states_comparison(text) or _COMPARES.search(text)
+        if compares or _is_negated(list(plain_words(text))):
             return None
         wanted = frozenset(content_words(text))
         for number, read in zip(numbers, rows, strict=True):

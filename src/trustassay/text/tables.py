@@ -33,6 +33,8 @@ MAX_VALUES = 5_000
 """Values of one passage; with more it is left as it is."""
 MAX_CAPTION_CHARACTERS = 1_000
 """Characters before a table that may be its caption."""
+MIN_INLINE_CHARACTERS = 200
+"""Characters of a Python literal from which it is data although its line goes on behind it."""
 MAX_DEPTH = 12
 """Levels of objects and lists in JSON."""
 MAX_NEAREST_ROWS = 8
@@ -65,7 +67,7 @@ _LINKS = ("http:", "https:", "www.")
 # Words of a column name in any style: "unitPrice", "unit_price", "GDPGrowth2020", "share %". Digits
 # behind a long word are a word of their own ("period3"), not so "km2", "2G" and "3.5mm".
 _WORD = re.compile(
-    r"\d+(?:\.\d+)?[A-Za-z]{1,2}(?![A-Za-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]{4,}|[A-Z]?[a-z]{1,3}\d*"
+    r"\d+(?:\.\d+)?[A-Za-z]{1,2}(?![A-Za-z])|[A-Z]+(?:\d{1,2}(?!\d))?(?![a-z])|[A-Z]?[a-z]{4,}|[A-Z]?[a-z]{1,3}\d*"
     r"|[A-Z]+|\d+(?:\.\d+)?|%|[^\W\d_]+"
 )
 _FENCE = re.compile(r"^```\w*[ \t]*$\n?", re.MULTILINE)
@@ -223,10 +225,7 @@ def _find_named_rows(
     # Longest names first. A name that was used is replaced by a bar, so that a shorter name inside
     # it is not used again.
     for names in sorted(alike, key=lambda names: -sum(map(len, names))):
-        # Names with capitals are compared as written, others without regard to case.
-        if names and all(
-            name in (folded if name == name.casefold() else written) for name in names
-        ):
+        if names and all(_has_name(name, written, folded) for name in names):
             # Of several names the last one: rows may share the first ones, as the day of a journey.
             folded = folded.replace(names[-1], " | ")
             # Several rows of one name: the statement's other words choose among them.
@@ -249,6 +248,11 @@ def _find_named_rows(
     return chosen
 
 
+def _has_name(name: str, written: str, folded: str) -> bool:
+    """Whether a statement has a name: with capitals as written, else without regard to case."""
+    return name in (folded if name == name.casefold() else written)
+
+
 def _join_words(text: str) -> str:
     """Return the words of a text between single spaces, with a space at both ends.
 
@@ -260,14 +264,15 @@ def _join_words(text: str) -> str:
 def find_dated_rows(rows: Sequence[DataRow], statement: str) -> list[DataRow]:
     """Return the rows of the dates and days of the week that a statement names.
 
-    "From May to July 2021" names all rows between; "May 3" those of any year. The result is empty
-    where the rows have no dates, or none of the statement's.
+    "From May to July 2021" names all rows between; "May 3" those of any year. Of rows with other
+    names, too, as of several shops, only those that the statement names. The result is empty where
+    the rows have no dates, or none of the statement's.
     """
     if not any(row.dates for row in rows):
         return []
     periods = _find_periods(statement)
     weekdays = {place for place, day in enumerate(WEEKDAYS) if day.title() in statement}
-    return [
+    dated = [
         row
         for row in rows
         if any(
@@ -276,6 +281,10 @@ def find_dated_rows(rows: Sequence[DataRow], statement: str) -> list[DataRow]:
             for date in row.dates
         )
     ]
+    written = _join_words(statement)
+    folded = written.casefold()
+    mentioned = [row for row in dated if any(_has_name(n, written, folded) for n in row.names)]
+    return mentioned or dated
 
 
 def _find_periods(statement: str) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
@@ -461,8 +470,12 @@ def _decode_printed(text: str, start: int) -> tuple[Any, int]:
                 lambda part: "None" if part[0][-3:] in ("nan", "inf") else part[0],
                 text[start : match.end()],
             )
+            behind = text[match.end() :].partition("\n")[0]
+            # "Pass {'name': 'Ada'} to the function" is prose about code.
+            if behind.strip() and match.end() - start < MIN_INLINE_CHARACTERS:
+                break
             return ast.literal_eval(literal), match.end()
-    raise ValueError("its brackets are not closed")
+    raise ValueError("its brackets are not closed, or it is a part of a sentence")
 
 
 def _read_json(text: str) -> _ParsedRows | None:
@@ -511,10 +524,26 @@ def _build_objects(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list
 
     A first column without a name holds the names of the rows: "| | Price | Stock |".
     """
+    header, rows = _join_merged_header(header, rows)
     if header and not header[0] and "name" not in header:
         header = ["name", *header[1:]]
     pairs = (zip(header, row, strict=False) for row in rows)
     return [{name: cell.strip() for name, cell in row if name and cell.strip()} for row in pairs]
+
+
+def _join_merged_header(
+    header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Return a header whose names are repeated with the row below it, if that tells them apart.
+
+    "| | 2022 | 2022 |" above "| Shop | Sales | Returns |" is "| Shop | 2022 Sales | 2022 Returns |"
+    """
+    names = [name for name in header if name]
+    if len(rows) < 2 or len(set(names)) == len(names) or len(rows[0]) != len(header):
+        return header, rows
+    joined = [f"{above} {below}".strip() for above, below in zip(header, rows[0], strict=True)]
+    is_header = not any(map(_NUMBER.fullmatch, rows[0])) and len(set(joined)) == len(joined)
+    return (joined, rows[1:]) if is_header else (header, rows)
 
 
 class _PendingPart(NamedTuple):
