@@ -27,6 +27,8 @@ OBJECTS = ("get", "order", "details")
         ("The name has been successfully changed.", "change"),
         ("- **Note:** The order was successfully submitted.", "submit"),
         ("Order 7 is now cancelled.", "cancel"),
+        ("I've invited Ana to the review.", "invite"),
+        ("I have escalated this to our team.", "escalate"),
         # the answer's own text, or the world
         ("I have updated the list below.", None),
         ("I have ordered the list by price.", None),

@@ -37,7 +37,8 @@ _OUTSIDE = frozenset(
     "book cancel refund reimburse purchase buy pay charge submit schedule reschedule reserve "
     "transfer ship send email mail notify save delete upload publish register subscribe "
     "unsubscribe activate deactivate enable disable block unblock reset restart install deploy "
-    "renew deposit withdraw upgrade downgrade enrol enroll credit".split()
+    "renew deposit withdraw upgrade downgrade enrol enroll credit invite prescribe revoke dispatch "
+    "escalate archive".split()
 )
 """Verbs of actions that no text can be."""
 _ALSO_TEXT = frozenset(
