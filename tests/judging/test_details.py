@@ -109,6 +109,8 @@ def test_a_fall_has_a_minus_or_a_word_for_it() -> None:
 
 def test_the_last_part_of_a_version_is_a_number() -> None:
     assert missing("Version 2.1.4 fixed it.", "Version 2.1.3 fixed it.") != []
+    assert missing("Version 2.1.4 is installed.", "Installed tool-2.1.4.") == []
+    assert missing("Version 2.1.5 is installed.", "Installed tool-2.1.4.") == ["2.1.5"]
 
 
 def test_an_ordinal_in_words_is_a_number() -> None:

@@ -280,7 +280,7 @@ def test_every_decimal_is_read_with_its_sign(number: float) -> None:
     [
         "2021-03-05",
         "2021/03/05",
-        "2021-03-05T10:20:30Z",
+        "2021-03-05T10",
         "5 March 2021",
         "5 Mar. 2021",
         "5th of March, 2021",
@@ -292,6 +292,13 @@ def test_every_decimal_is_read_with_its_sign(number: float) -> None:
 )
 def test_a_date_is_year_month_and_day(text: str) -> None:
     assert values(f"It opened on {text}.", "date") == [(2021, 3, 5)]
+
+
+@pytest.mark.parametrize("text", ["2021-03-05T14:20:30Z", "2021-03-05t14:20", "2021-03-05 14:20"])
+def test_a_time_behind_a_date_is_one(text: str) -> None:
+    kinds = [(value.kind, value.numbers) for value in read_values(f"It opened on {text}.")]
+    assert kinds == [("date", (2021, 3, 5)), ("time", (14 * 60 + 20,))]
+    assert spell_dates(text).startswith("5 March 2021 14:20")
 
 
 @pytest.mark.parametrize(

@@ -253,8 +253,13 @@ class KnownDetails:
             in_date = any(start <= match.start() and match.end() <= end for start, end in dates)
             # The codes inside a date ("2021-03-05T10") and numbers with units were checked as
             # values.
-            if not in_date and not _QUANTITY.fullmatch(match[0]):
-                spans[match.span()] = self._knows_code(match[0])
+            if in_date or _QUANTITY.fullmatch(match[0]):
+                continue
+            # "1.26" of the version "1.26.4" is no number of its own.
+            for start, end in list(spans):
+                if match.start() <= start and end <= match.end():
+                    del spans[start, end]
+            spans[match.span()] = self._knows_code(match[0])
         absent = [
             claim[start:end].rstrip(".") for (start, end), is_known in spans.items() if not is_known
         ]

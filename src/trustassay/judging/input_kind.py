@@ -72,7 +72,10 @@ class InputKindCounter:
         # Without passages, or without an answer, there is nothing to compare.
         if not text.strip() or not words:
             return
-        steps = [step for step in sample.get("steps") or () if isinstance(step, Mapping)]
+        # Steps are user data, and may be no list.
+        raw_steps = sample.get("steps")
+        listed = raw_steps if isinstance(raw_steps, list | tuple) else ()
+        steps = [step for step in listed if isinstance(step, Mapping)]
         self._properties["tools"] += any("tool" in step for step in steps)
         self._properties["chats"] += any("assistant" in step for step in steps)
         self._properties["data"] += any(

@@ -53,8 +53,9 @@ _YEAR = r"(?P<year>[12]\d{3})"
 _DATES = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        # 2021-03-05, 2021/3/5, 2021-03-05T10:00
-        r"(?<!\d)(?P<year>[12]\d{3})[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?:t[\d:.]+z?)?(?![\d-])",
+        # 2021-03-05, 2021/3/5; of 2021-03-05T10:00 the time is left, to be read as one
+        r"(?<!\d)(?P<year>[12]\d{3})[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)"
+        r"(?:t(?=\d\d:\d\d)|(?:t[\d:.]+z?)?(?![\d-]))",
         # 3/5/2021 or 03.05.21: either number may be the day
         r"(?<![\d.])(?P<first>[0-3]?\d)[-/.](?P<second>[0-3]?\d)[-/.](?P<year>[12]\d{3}"
         r"|\d\d)(?![\d.]\d)",
@@ -163,6 +164,8 @@ def spell_dates(text: str) -> str:
             (year, month, day), *other_readings = days
             if not other_readings and year and day:
                 spelled = f"{day:.0f} {MONTHS[int(month) - 1].title()} {year:.0f}"
+                # The "T" of 2021-03-05T10:00 parts the date from its time.
+                spelled += " " * (text[end - 1] in "tT")
                 changes.append((start, end, spelled))
     for match in _TIME.finditer(text):
         if match["half"]:

@@ -7,6 +7,7 @@ from trustassay.metrics.tool_use.actions import (
     can_have_done,
     changes_something,
     find_action,
+    find_other_id,
     is_state,
     name_parts,
     only_reads,
@@ -25,6 +26,9 @@ OBJECTS = ("get", "order", "details")
         ("Your order has been refunded.", "refund"),
         ("The name has been successfully changed.", "change"),
         ("- **Note:** The order was successfully submitted.", "submit"),
+        ("Order 7 is now cancelled.", "cancel"),
+        ("I've invited Ana to the review.", "invite"),
+        ("I have escalated this to our team.", "escalate"),
         # the answer's own text, or the world
         ("I have updated the list below.", None),
         ("I have ordered the list by price.", None),
@@ -35,6 +39,8 @@ OBJECTS = ("get", "order", "details")
         ("Your order hasn't been cancelled.", None),
         ("Once your order has been cancelled, you get a mail.", None),
         ("Your order will be cancelled.", None),
+        ("Your order is now being cancelled.", None),
+        ("Order 7 is cancelled if you ask for it.", None),
         ("I can cancel your order.", None),
         # read
         ("I have found your order.", None),
@@ -68,3 +74,12 @@ def test_a_state_in_the_data_or_in_the_words_of_a_user_is_no_action() -> None:
     assert is_state(passive, [], ["It was activated last week."])
     assert not is_state(passive, ['{"status": "new"}'], ["I want it activated."])
     assert not is_state(passive._replace(passive=False), ['{"status": "active"}'], [])
+
+
+def test_an_id_alike_in_the_calls_is_another_one() -> None:
+    assert find_other_id("I cancelled W456.", ['{"id": "W123"}']) == "W123"
+    assert find_other_id("I cancelled W456 and W123.", ['{"id": "W123"}']) is None
+    # The number of a flight beside that of its reservation; a longer number; no id at all.
+    assert find_other_id("I cancelled HAT001.", ['{"id": "ABC123"}']) is None
+    assert find_other_id("I cancelled W456.", ['{"id": "W12345"}']) is None
+    assert find_other_id("I cancelled it.", ['{"id": "W123"}']) is None

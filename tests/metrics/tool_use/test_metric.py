@@ -1,6 +1,8 @@
 """What is a fault of an agent, which step decides it, and how it is shown."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.support import Recorder
 from trustassay import score
 from trustassay.core.metric import Assessment
 from trustassay.core.sample import Sample
+from trustassay.judging.details import KnownDetails
 from trustassay.metrics import ToolUse
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)
@@ -171,6 +174,51 @@ def test_without_results_values_are_not_judged() -> None:
     assert assessed(ask("Hello"), say("Hello!"), Q, say("It has 12 km.")).verdict == "sound"
 
 
+def test_against_an_empty_result_values_are_judged() -> None:
+    invented = assessed(Q, call([]), say("The Tagus has 1,007 km."))
+    assert invented.verdict == "value that no result has"
+    assert assessed(Q, call([]), say("There is no such river.")).verdict == "sound"
+    # A call of which no result was kept says nothing.
+    record = {"question": "Where?", "response": "It has 12 km."}
+    for steps in ([{"tool": "find"}], [{"tool": "find", "passages": None}], 5):
+        one = {**record, "steps": steps}
+        run = score([one], metrics=ToolUse(), entailer=Recorder(reads), cache=None)
+        assert not run.assessments[0].error
+        assert run.assessments[0].parts.get("unsupported_value", 0.0) == 0
+
+
+def test_results_are_read_once_for_all_sentences_that_name_no_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts: Counter[int] = Counter()
+
+    class CountedDetails(KnownDetails):
+        def __init__(self, texts: Sequence[str], titles: Sequence[str], question: str) -> None:
+            counts[sum(map(len, texts))] += 1
+            super().__init__(texts, titles, question)
+
+    monkeypatch.setattr("trustassay.metrics.tool_use.metric.KnownDetails", CountedDetails)
+    listed = [{"name": f"River {n}", "km": n} for n in range(40)]
+    answers = " ".join(f"Some river has about {n} km of shore." for n in range(30))
+    assessed(Q, call(listed), say(answers))
+    assert max(counts.values()) <= 2
+
+
+def test_an_action_for_another_id_is_one_without_a_call() -> None:
+    question = ask("Cancel orders W123 and W456.")
+    done = call("ok", tool="cancel_order", id="W123")
+    other = assessed(question, done, say("I have cancelled order W456."))
+    assert other.verdict == "action without a call"
+    assert other.reason == "the call behind “I have cancelled order W456.” was made for W123"
+    assert assessed(question, done, say("I have cancelled order W123.")).verdict == "sound"
+
+
+def test_computed_counts_may_be_in_words() -> None:
+    legs = call([{"leg": "north"}, {"leg": "south"}])
+    assert assessed(Q, legs, say("There are two legs.")).verdict == "sound"
+    assert assessed(Q, legs, say("There are seven legs.")).verdict == "value that no result has"
+
+
 def test_an_argument_has_a_source_before_its_call_or_is_told() -> None:
     search = call({"id": "T-17"}, tool="search")
     known = assessed(Q, search, call(TAGUS, known_as="d", id="T-17"), say(TAGUS))
@@ -238,7 +286,7 @@ _STEP = st.dictionaries(
 
 
 @settings(max_examples=50)
-@given(st.lists(rows, max_size=3), st.lists(_STEP, max_size=5) | st.text())
+@given(st.lists(rows, max_size=3), st.lists(_STEP, max_size=5) | st.text() | st.integers())
 def test_foreign_evidence_and_steps_never_break_anything(evidence: list[Any], steps: Any) -> None:
     record = {"question": "Where?", "response": "x is 7.", "documents": ["d"], "steps": steps}
     found = Assessment("q", "tool_use", 0.5, evidence=evidence)

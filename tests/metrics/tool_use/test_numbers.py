@@ -23,6 +23,10 @@ LEGS = json.dumps({"legs": [{"to": "Lund", "price": 105}, {"to": "Ystad", "price
         ("The 105 of one leg leave a refund of 85.", "85", True),  # 190 is in the result
         ("The room has 85 beds.", "85", False),
         ("It costs 40, so 360 are left of 400.", "360", True),
+        ("Two legs.", "Two", True),
+        ("Nine legs.", "Nine", False),
+        ("Without these 50 the card now has 55.", "55", True),
+        ("Without these 50 the card has the code 55.", "55", False),
     ],
 )
 def test_totals_and_results_of_few_numbers_are_computed(

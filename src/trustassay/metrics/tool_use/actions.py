@@ -1,12 +1,13 @@
 """Finds actions that an answer gives as done, and tells which calls can have done them.
 
-1. A sentence gives an action as done in the first person ("I have cancelled it"), or in the perfect
-   passive ("Your order has been cancelled").
+1. A sentence gives an action as done in the first person ("I have cancelled it"), or in the
+   passive ("Your order has been cancelled", "is now cancelled").
 2. The verb decides: something that a text cannot do, as to book or to send. To update or to add
    something may also mean the answer's own text, so that these verbs count only with an object that
    the names of the tools or the data have ("the reservation").
 3. A call that succeeded can have done it if the tool is named by that verb; without any such tool,
    if its name is not that of a reading tool (``get_order``).
+4. A call for another id did something else.
 """
 
 import re
@@ -36,7 +37,8 @@ _OUTSIDE = frozenset(
     "book cancel refund reimburse purchase buy pay charge submit schedule reschedule reserve "
     "transfer ship send email mail notify save delete upload publish register subscribe "
     "unsubscribe activate deactivate enable disable block unblock reset restart install deploy "
-    "renew deposit withdraw upgrade downgrade enrol enroll credit".split()
+    "renew deposit withdraw upgrade downgrade enrol enroll credit invite prescribe revoke dispatch "
+    "escalate archive".split()
 )
 """Verbs of actions that no text can be."""
 _ALSO_TEXT = frozenset(
@@ -61,7 +63,8 @@ _MANAGED = re.compile(
 )
 _PASSIVE = re.compile(
     rf"\b(?:has|have|['’]s|['’]ve)\s+{_ADVERBS}been\s+{_ADVERBS}"
-    r"|\b(?:is|are|was|were)\s+(?:now\s+)?successfully\s+|\bsuccessfully\s+",
+    r"|\b(?:is|are|was|were)\s+(?:now\s+)?successfully\s+|\bsuccessfully\s+"
+    r"|\b(?:is|are)\s+now\s+",
     re.IGNORECASE,
 )
 _CONDITIONAL = re.compile(
@@ -70,6 +73,8 @@ _CONDITIONAL = re.compile(
     re.IGNORECASE,
 )
 MIN_ROOT_LETTERS = 4
+# An id of letters and then at least three digits: "W1234567", "TX-998".
+_ID = re.compile(r"(?<![\w-])([A-Za-z][A-Za-z_-]*)(\d{3,})(?![\w-])")
 
 
 class ActionClaim(NamedTuple):
@@ -194,3 +199,24 @@ def can_have_done(claim: ActionClaim, succeeded: Iterable[str], failed: Iterable
     # The tool that is named by the verb was called, and only failed. Where none is, any may have
     # done it: "update_order" upgrades, changes and adds.
     return bool(done) and not any(claim.verb in name_parts(tool) for tool in failed)
+
+
+def find_other_id(sentence: str, calls: Iterable[str]) -> str | None:
+    """Return an id that calls have instead of those of a sentence; ``None`` where there is none.
+
+    The ids are alike: the same letters before as many digits. An id without one alike in the calls
+    may be that of something else, as of the flight of a reservation.
+
+    Args:
+        sentence: a sentence that gives an action as done.
+        calls: the arguments and results of the calls that may have done it.
+    """
+    ids = _ID.findall(sentence)
+    ids_of_calls = [match for text in calls for match in _ID.findall(text)]
+    if set(ids).intersection(ids_of_calls):
+        return None
+    forms = {(letters, len(digits)) for letters, digits in ids}
+    return next(
+        (letters + digits for letters, digits in ids_of_calls if (letters, len(digits)) in forms),
+        None,
+    )

@@ -14,6 +14,7 @@ from rapidfuzz import fuzz
 
 from trustassay.metrics.tool_use.actions import name_parts, participle_pattern
 from trustassay.metrics.tool_use.numbers import read_field_totals
+from trustassay.text.quantities import MONTHS
 from trustassay.text.words import content_words, is_negation, plain_words
 
 MIN_FREE_TEXT_WORDS = 8
@@ -32,7 +33,6 @@ _ID = re.compile(r"\S+@\S+\.\w+|(?=[\w./#-]*\d)(?=[\w./#-]*[^\W\d])[\w./#-]+")
 _DAY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:t[\d:.]+(?:z|[+-][\d:]+)?)?(?!\w)")
 # "9:30", "09:30:00"
 _CLOCK = re.compile(r"\b\d?\d:\d\d(?::\d\d)?\b")
-_MONTHS = ",january,february,march,april,may,june,july,august,september,october,november,december"
 # A letter of neither ASCII nor Latin-1: Greek, Cyrillic, Chinese ...
 _OTHER_SCRIPT = re.compile(r"[^\W\d_a-zß-ž]")
 
@@ -94,9 +94,9 @@ class KnownValues:
     """
 
     def __init__(self, messages: Iterable[str], sources: Iterable[str]) -> None:
-        folded_messages = fold_text("\n".join(messages))
+        folded_messages = fold_letters("\n".join(messages))
         source_texts = list(sources)
-        self._text = "\n".join([folded_messages, fold_text("\n".join(source_texts))])
+        self._text = "\n".join([folded_messages, fold_letters("\n".join(source_texts))])
         self._words = set(plain_words(self._text))
         self._stems = {stem for word in self._words for stem in content_words(word)}
         # "tomorrow", "next week": any date may follow from it.
@@ -122,11 +122,11 @@ class KnownValues:
 
     def says(self, text: str) -> bool:
         """Whether the texts contain this one word for word."""
-        return contains_text(self._text, fold_text(text))
+        return contains_text(self._text, fold_letters(text))
 
     def parts(self, value: Any) -> Iterator[tuple[str, bool]]:
         """Yield the parts of an argument's value that are judged, each with whether it is known."""
-        text = fold_text(str(value)).strip()
+        text = fold_letters(str(value)).strip()
         if not text or self.says(text):
             yield from [(text, True)] if text else []
             return
@@ -146,7 +146,7 @@ class KnownValues:
                 and stripped.isalpha()
                 and not (stripped.isupper() and len(stripped) <= 4)
             ):
-                name = fold_text(stripped)
+                name = fold_letters(stripped)
                 # Only words with the same first letter: misspellings rarely begin with another
                 # one.
                 candidates = (known_word for known_word in self._words if known_word[0] == name[0])
@@ -180,7 +180,7 @@ class KnownValues:
 
     def _has_day(self, year: str, month: str, day: str) -> bool:
         d, m = int(day), int(month)
-        name = _MONTHS.split(",")[m] if 1 <= m <= 12 else "none"
+        name = MONTHS[m - 1] if 1 <= m <= 12 else "none"
         # 17.05., 5/17, 2024-5-17: day and month in either order.
         digits_pattern = rf"(?<!\d)(?:0?{d}[./-]0?{m}|0?{m}[./-]0?{d}|{year}-0?{m}-0?{d})(?!\d)"
         # Or the name of the month and the day: "May 17th", "17 may".
@@ -232,7 +232,7 @@ def contains_text(text: str, part: str) -> bool:
     return part in text and bool(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text))
 
 
-def fold_text(text: str) -> str:
+def fold_letters(text: str) -> str:
     """Return a text without accents, in lower case."""
     # NFKD puts each accent behind its letter, where it can be dropped.
     parts = unicodedata.normalize("NFKD", text)
@@ -257,7 +257,7 @@ def admits_failure(response: str, tools: Iterable[str], errors: Iterable[str] = 
     """
     tool_names, error_words = list(tools), [_error_words(error) for error in errors]
     has_admitted = False
-    for part in _PART_ENDS.split(fold_text(response)):
+    for part in _PART_ENDS.split(fold_letters(response)):
         # Part by part: where a part admits a failure, a word such as "complete" claims nothing.
         if _ADMITS.search(_SMOOTH.sub("", part)) or any(
             _repeats_error(part, words) for words in error_words
@@ -270,7 +270,7 @@ def admits_failure(response: str, tools: Iterable[str], errors: Iterable[str] = 
 
 def claims_done(text: str, tools: Iterable[str]) -> bool:
     """Whether a text says that something was done, as by the verbs in the names of tools."""
-    folded = fold_text(text)
+    folded = fold_letters(text)
     # "cancel_order" gives "cancel" and "order"; "cancelled" is a form of the first.
     parts = {part for tool in tools for part in name_parts(tool) if len(part) > 2}
     words = re.findall(r"[a-z]+", folded)

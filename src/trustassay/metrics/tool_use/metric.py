@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from trustassay.core.event_loop import gather_all
@@ -38,6 +39,7 @@ from trustassay.metrics.tool_use.actions import (
     can_have_done,
     changes_something,
     find_action,
+    find_other_id,
     is_state,
     name_parts,
 )
@@ -138,16 +140,16 @@ class AgentTurn:
         calls: the calls since the last question; failed: those of them that failed.
         results: the passages, those of failed calls blank.
         owners: the call that returned each passage, by its number from 1.
+        has_results: whether any call returned something; an empty result counts, and of a call
+            without ``passages`` nothing is known.
     """
 
     def __init__(self, sample: Sample) -> None:
         self.sample, raw_steps = sample, sample.metadata.get("steps")
         # Steps are user data: what is no list, or no step, is skipped.
-        parsed_steps = (
-            [AgentStep.read(item) for item in raw_steps]
-            if isinstance(raw_steps, list | tuple)
-            else []
-        )
+        if not isinstance(raw_steps, list | tuple):
+            raw_steps = []
+        parsed_steps = [AgentStep.read(item) for item in raw_steps]
         self.steps = [
             replace(item, number=n) for n, item in enumerate(filter(None, parsed_steps), 1)
         ]
@@ -166,6 +168,13 @@ class AgentTurn:
         places = range(1, len(self.documents) + 1)
         call_of_document = {n: item for item in self.steps for n in item.passages if n in places}
         self.owners = {n: item for n, item in call_of_document.items() if not item.error}
+        self.has_results = bool(self.owners) or any(
+            step is not None
+            and step.tool is not None
+            and not step.error
+            and isinstance(raw.get("passages"), list | tuple)
+            for step, raw in zip(parsed_steps, raw_steps, strict=True)
+        )
         # Blank instead of removed, so that the numbers of passages stay.
         self.results = [
             replace(item, text="", excerpt=None)
@@ -188,6 +197,10 @@ class AgentTurn:
             with suppress(ValueError, RecursionError):
                 result += values_in(json.loads(self.results[number - 1].text))
         return result
+
+    def texts_of(self, call: AgentStep) -> list[str]:
+        """Return the texts of the passages that a call returned."""
+        return [self.results[n - 1].text for n, owner in self.owners.items() if owner is call]
 
     def changes(self) -> Iterator[tuple[AgentStep, str, str, str]]:
         """Yield values that changed between two equal calls: call, path, old value, new value."""
@@ -307,6 +320,7 @@ class ToolUse(FaithfulnessOptions):
         basis_by_fault: dict[str, Any] = dict.fromkeys(FAULTS, turn.owners)
         basis_by_fault |= {"failed_call": turn.failed, "contradicts_itself": turn.earlier_answers}
         basis_by_fault["uncalled_action"] = turn.all_calls
+        basis_by_fault["unsupported_value"] = turn.has_results
         basis_by_fault["unsupported_argument"] = judged
         kinds = {row.verdict for row in rows}
         parts = {key: float(FAULTS[key] in kinds) for key, basis in basis_by_fault.items() if basis}
@@ -459,9 +473,21 @@ def _find_uncalled_actions(turn: AgentTurn, claims: Sequence[Claim]) -> list[Age
         action = find_action(claim.text, objects) if claim.in_english else None
         if action is None or claim.text.rstrip().endswith("?"):
             continue
-        if can_have_done(action, succeeded, failed) or is_state(action, results, users):
+        if is_state(action, results, users):
             continue
         reason = f"no call can have done what “{claim.text}” says"
+        if can_have_done(action, succeeded, failed):
+            # The tool was called, but for something else: order W12 instead of order W34.
+            texts = [
+                text
+                for item in turn.all_calls
+                if action.verb in name_parts(item.tool or "") and not item.error
+                for text in (item.label, *turn.texts_of(item))
+            ]
+            other_id = find_other_id(claim.text, texts)
+            if other_id is None:
+                continue
+            reason = f"the call behind “{claim.text}” was made for {other_id}"
         rows.append(AgentFault(FAULTS["uncalled_action"], reason, text=claim.text))
     return rows
 
@@ -503,12 +529,12 @@ def _find_result_faults(
     A result contradicts it; it gives a value that a later, equal call replaced; or it has a value
     that no result, or only an unrelated row, contains, and that cannot be computed.
     """
-    new_values_of_claims = _find_new_values(turn, claims) if turn.owners else []
+    new_values_of_claims = _find_new_values(turn, claims) if turn.has_results else []
     # Three checks in this order; a sentence gets one fault.
     changes = list(turn.changes())
     last = max((item.number for item in turn.owners.values()), default=None)
     for claim, item, new_values in (
-        zip(claims, findings, new_values_of_claims, strict=True) if turn.owners else ()
+        zip(claims, findings, new_values_of_claims, strict=True) if turn.has_results else ()
     ):
         row, text = item.row, claim.hypothesis or ""
         number, words_of_sentence = (row.passages or [0])[0], set(plain_words(text))
@@ -548,6 +574,9 @@ def _find_new_values(turn: AgentTurn, claims: Sequence[Claim]) -> list[list[str]
     distinctive_values = [
         item for item in values_of_results if len(item) > 1 and item != item.lower()
     ]  # no usual words
+    # Sentences that name no row have the same texts, and reading these takes seconds where a result
+    # is long. A few are kept: each holds all its texts.
+    read_details = lru_cache(maxsize=4)(lambda texts: KnownDetails(texts, [], ""))
     new_values: list[list[str]] = []
     absent: set[str] = set()
     for claim in claims:
@@ -563,9 +592,9 @@ def _find_new_values(turn: AgentTurn, claims: Sequence[Claim]) -> list[list[str]
         rows = [
             f"{item.title}\n{spell_data(item.text, text, by_name=True)}" for item in turn.results
         ]
-        known_texts = [fold_text(part) for part in (*messages, *rows)]
+        known_texts = tuple(fold_text(part) for part in (*messages, *rows))
         known_text = "\n".join((*messages, *rows))
-        missing = KnownDetails(known_texts, [], "").find_missing_values(text)
+        missing = read_details(known_texts).find_missing_values(text)
         missing += [
             value
             for value in distinctive_values

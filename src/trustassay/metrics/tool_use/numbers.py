@@ -27,7 +27,8 @@ _ENDING = re.compile(
     re.IGNORECASE,
 )
 _DIFFERENCE = re.compile(
-    r"\b(?:total|sum|difference|remain\w*|balance|left|change|refund\w*|overall|altogether)\b",
+    r"\b(?:total|sum|difference|remain\w*|balance|left|change|refund\w*|overall|altogether"
+    r"|now (?:has|have|holds|stands))\b",
     re.IGNORECASE,
 )
 
@@ -92,7 +93,7 @@ def find_computed(
         arguments: the arguments of calls since the last question.
         known: the numbers of results, for differences to those of the answer.
     """
-    open_values = {text: number for text in missing if (number := parse_number(text)) is not None}
+    open_values = {text: number for text in missing if (number := _read_number(text)) is not None}
     absent = {*open_values.values()}
     totals = {total for passage in passages for total in read_field_totals(passage)}
     stated = _read_numbers(answer)
@@ -127,6 +128,14 @@ def _has_near(numbers: Iterable[float], number: float) -> bool:
 
 def _says_difference(answer: str, value: str) -> bool:
     return any(value in line and _DIFFERENCE.search(line) for line in answer.splitlines())
+
+
+def _read_number(text: str) -> float | None:
+    """Return the number that a value of an answer is, also in words: "two"."""
+    number = parse_number(text)
+    if number is None and text.isalpha():
+        number = next(iter(_read_numbers(text)), None)
+    return number
 
 
 def _read_numbers(text: str) -> list[float]:
