@@ -57,6 +57,7 @@ VIEWS: Mapping[str, Mapping[str, Value]] = {
     "faithfulness": {
         "score": lowest_score,
         "support": lowest_part("support"),
+        "order": lowest_part("order"),
         "weakest": lowest_part("weakest"),
         "fewer unsupported": fewer_unsupported,
     },

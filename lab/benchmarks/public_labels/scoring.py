@@ -28,7 +28,7 @@ SECOND_MODEL = os.environ.get("TRUSTASSAY_LAB_SECOND", "1.5b")
 """
 MAX_EARLIER_STEPS = 5
 """Steps of a log that a later step is compared with."""
-ROWS_AT_ONCE = 50
+ROWS_AT_ONCE = 20
 _MARK = re.compile(r"\s?\[\d+(?:, ?\d+)*\]")
 
 PASSAGES = ("faithfulness", "factcheck")

@@ -53,7 +53,9 @@ class Weakness(NamedTuple):
 
 
 _NEAR_COPIES = "entailer#near_copies/kinds/kind="
-_AGENTS = "agents#figures/"
+_PUBLIC = "public-labels#figures/now/"
+_SUPPORT = "embedded/faithfulness/support"
+_AGENTS = f"{_PUBLIC}tau-bench,_reward/all/embedded/"
 AGENTS_PAGE = "docs/methods/faithfulness.md"
 """The page about the metrics for chats with tools."""
 # "second" only where it was better on the sets of this kind: planted errors in copies
@@ -78,11 +80,8 @@ WEAKNESSES: Mapping[str, Mapping[InputKind, Weakness]] = {
             (MeasuredText("63 %", "measured#embedded:8/sets/faithfulness/set=HealthVer/auc"),),
         ),
         "data": Weakness(
-            "tables: misses {} of false claims, flags {} of true ones",
-            (
-                MeasuredText("3 %", "data-passages#figures/after/all/false_that_pass"),
-                MeasuredText("12 %", "data-passages#figures/after/all/true_that_pass", True),
-            ),
+            "tables: {} of pairs right on claims (chance 50 %)",
+            (MeasuredText("50 %", f"{_PUBLIC}scitab,_contradicted/report/{_SUPPORT}/value"),),
         ),
         "summaries": Weakness(
             "summaries: {} of pairs right on news, {} on edited ones",
@@ -136,23 +135,25 @@ AGENT_ENTAILERS = frozenset({"embedded:8"})
 # By the metrics of a run of chats with tools: whether it has faithfulness, and tool_use.
 AGENT_WEAKNESSES: Mapping[tuple[bool, bool], Weakness] = {
     (True, False): Weakness(
-        "tools: misses {} old results, {} wrong arguments",
+        "tools: flags {} of successful chats, {} of failed ones",
         (
-            MeasuredText("18 of 20", f"{_AGENTS}faithfulness/old_result/share", True),
-            MeasuredText("13 of 20", f"{_AGENTS}faithfulness/unsupported_argument/share", True),
+            MeasuredText("0 %", f"{_AGENTS}faithfulness/line/false_alarms/value"),
+            MeasuredText("0 %", f"{_AGENTS}faithfulness/line/caught/value"),
         ),
-        "--metric faithfulness --metric tool_use",
+        "--metric tool_use",
     ),
     (False, True): Weakness(
-        "tools: misses {} steps that an answer only claims",
-        (MeasuredText("13 of 20", f"{_AGENTS}tool_use/invented_step/share", True),),
-        "--metric faithfulness --metric tool_use",
+        "tools: flags {} of successful chats, {} of failed ones",
+        (
+            MeasuredText("0 %", f"{_AGENTS}tool_use/line/false_alarms/value"),
+            MeasuredText("0 %", f"{_AGENTS}tool_use/line/caught/value"),
+        ),
     ),
     (True, True): Weakness(
-        "tools: flags {} sound chats, tool_use alone {}",
+        "tools: flags {} of successful chats, tool_use alone {}",
         (
-            MeasuredText("37 of 70", f"{_AGENTS}both/false_alarms/share"),
-            MeasuredText("1 of 70", f"{_AGENTS}tool_use/false_alarms/share"),
+            MeasuredText("0 %", f"{_AGENTS}faithfulness/line/false_alarms/value"),
+            MeasuredText("0 %", f"{_AGENTS}tool_use/line/false_alarms/value"),
         ),
         "--metric tool_use",
     ),
