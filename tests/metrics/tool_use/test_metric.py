@@ -345,3 +345,8 @@ def test_a_failed_action_is_hidden_only_by_a_claim_that_it_was_done() -> None:
     )
     hidden = assessed(question, failed, other, say("I have booked the room."))
     assert hidden.verdict == "failed call given as success"
+
+
+def test_a_contradiction_needs_more_certainty_than_in_faithfulness() -> None:
+    # Measure again before it is changed: lab/results/public-labels.json (tau-bench), agents.json.
+    assert ToolUse().contradiction == 0.8

@@ -228,8 +228,16 @@ class ToolUse(FaithfulnessOptions):
     them; those of arguments, and names, anything before the call. An answer contradicts itself
     where an earlier one says otherwise, it takes nothing back, and no new result supports it.
     Requests, plans and offers contradict nothing. All else that no result says is for
-    ``faithfulness``, whose options these are. The score is the share of arguments, failed calls
+    ``faithfulness``, whose options these are; ``contradiction`` is higher. The score is the share of arguments, failed calls
     and sentences without a fault, 0 to 1.
+    """
+
+    contradiction: float = 0.8
+    """Probability from which a result or an earlier answer contradicts a sentence.
+
+    Between 0.5 and 0.8 none of the contradictions that the embedded entailer saw in conversations
+    of a real agent was one (``lab/results/public-labels.json``, tau-bench), and no planted one is
+    lost (``lab/results/agents.json``).
     """
 
     name: ClassVar[str] = "tool_use"
