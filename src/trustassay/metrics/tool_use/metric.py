@@ -228,8 +228,8 @@ class ToolUse(FaithfulnessOptions):
     them; those of arguments, and names, anything before the call. An answer contradicts itself
     where an earlier one says otherwise, it takes nothing back, and no new result supports it.
     Requests, plans and offers contradict nothing. All else that no result says is for
-    ``faithfulness``, whose options these are; ``contradiction`` is higher. The score is the share of arguments, failed calls
-    and sentences without a fault, 0 to 1.
+    ``faithfulness``, whose options these are; ``contradiction`` is higher. The score is the share
+    of arguments, failed calls and sentences without a fault, 0 to 1.
     """
 
     contradiction: float = 0.8
