@@ -271,7 +271,7 @@ def main() -> None:
     given = [(one.passage, one.statement) for one in rows]
     columns = {"after": entailer.scores(given)[:, 0]}
     module: Any = embedded
-    module.as_prose = lambda premise, _: premise
+    module.spell_data = lambda premise, _: premise
     columns["before"] = entailer.scores(given)[:, 0]
     figures: dict[str, Any] = {}
     for name, scores in columns.items():
@@ -282,7 +282,7 @@ def main() -> None:
         for table in TABLES:
             mine = [place for place, one in enumerate(rows) if one.table == table]
             figures[name][table] = passing([rows[i] for i in mine], scores[mine])
-    module.as_prose = spell_data
+    module.spell_data = spell_data
     figures["faithfulness"] = through_faithfulness(rows)
     write_result(
         "data-passages",

@@ -81,7 +81,7 @@ WEAKNESSES: Mapping[str, Mapping[InputKind, Weakness]] = {
         ),
         "data": Weakness(
             "tables: {} of pairs right on claims (chance 50 %)",
-            (MeasuredText("50 %", f"{_PUBLIC}scitab,_contradicted/report/{_SUPPORT}/value"),),
+            (MeasuredText("49 %", f"{_PUBLIC}scitab,_contradicted/report/{_SUPPORT}/value"),),
         ),
         "summaries": Weakness(
             "summaries: {} of pairs right on news, {} on edited ones",
@@ -137,23 +137,23 @@ AGENT_WEAKNESSES: Mapping[tuple[bool, bool], Weakness] = {
     (True, False): Weakness(
         "tools: flags {} of successful chats, {} of failed ones",
         (
-            MeasuredText("0 %", f"{_AGENTS}faithfulness/line/false_alarms/value"),
-            MeasuredText("0 %", f"{_AGENTS}faithfulness/line/caught/value"),
+            MeasuredText("88 %", f"{_AGENTS}faithfulness/line/false_alarms/value"),
+            MeasuredText("81 %", f"{_AGENTS}faithfulness/line/caught/value"),
         ),
         "--metric tool_use",
     ),
     (False, True): Weakness(
         "tools: flags {} of successful chats, {} of failed ones",
         (
-            MeasuredText("0 %", f"{_AGENTS}tool_use/line/false_alarms/value"),
-            MeasuredText("0 %", f"{_AGENTS}tool_use/line/caught/value"),
+            MeasuredText("5 %", f"{_AGENTS}tool_use/line/false_alarms/value"),
+            MeasuredText("5 %", f"{_AGENTS}tool_use/line/caught/value"),
         ),
     ),
     (True, True): Weakness(
         "tools: flags {} of successful chats, tool_use alone {}",
         (
-            MeasuredText("0 %", f"{_AGENTS}faithfulness/line/false_alarms/value"),
-            MeasuredText("0 %", f"{_AGENTS}tool_use/line/false_alarms/value"),
+            MeasuredText("88 %", f"{_AGENTS}faithfulness/line/false_alarms/value"),
+            MeasuredText("5 %", f"{_AGENTS}tool_use/line/false_alarms/value"),
         ),
         "--metric tool_use",
     ),
