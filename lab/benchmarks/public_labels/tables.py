@@ -250,7 +250,7 @@ HEAD = """# Compared with labels of others
 
 Eight public sets with labels that we did not write; the labels *read by us* are ours. Made by
 `python -m lab.benchmarks.public_labels`; the figures, with intervals of the lines, too, are in
-[public-labels.json](public-labels.json). Rules were chosen on one part of the rows, *report* is the
+`public-labels.json`. Rules were chosen on one part of the rows, *report* is the
 other part, which was looked at once. AUROC is the chance that a right row scores higher than a
 wrong one; rows that were not judged are left out. *False alarms* are right rows that need a look,
 *caught* are wrong ones that do. *Rule* is a rule that reads nothing. The second reader and judge is
