@@ -29,6 +29,8 @@ Json = dict[str, Any]
 Floats = NDArray[np.float64]
 Value = Callable[[Sequence[ScoredAnswer]], float | None]
 RESAMPLES = 2000
+MIN_ROWS = 15
+"""Rows with a score below which there is no AUROC."""
 MIN_SHARE_JUDGED = 0.1
 """Share of rows with a score below which a score has no AUROC."""
 
@@ -87,7 +89,8 @@ def measure_auroc(data: LabelledScores, rule: Floats | None = None) -> Json | No
         rule: scores of a trivial rule, which is compared on the same rows.
     """
     judged = ~np.isnan(data.scores)
-    if judged.mean() < MIN_SHARE_JUDGED or len(set(data.right[judged])) < 2:
+    is_enough = judged.sum() >= MIN_ROWS and judged.mean() >= MIN_SHARE_JUDGED
+    if not is_enough or len(set(data.right[judged])) < 2:
         return None
     scores, right, clusters = data.scores[judged], data.right[judged], data.clusters[judged]
     result: Json = {
