@@ -1,9 +1,11 @@
 """The comparison with labels of others: rows, figures and the page."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from lab.benchmarks.public_labels import rows, tables
+from lab.benchmarks.public_labels import rows, scoring, tables
 from lab.benchmarks.public_labels.figures import (
     LabelledScores,
     fewer_unsupported,
@@ -28,8 +30,8 @@ def build_row(number: int, label: str = "right", **fields: object) -> LabelledRo
     return LabelledRow(f"row-{number}", f"c{number}", record, label, {}, **fields)  # type: ignore[arg-type]
 
 
-def build_answer(score: float | None, **parts: float) -> ScoredAnswer:
-    return ScoredAnswer("faithfulness", score, score is None, parts, [])
+def build_answer(score: float | None, sample: str = "", **parts: float) -> ScoredAnswer:
+    return ScoredAnswer(sample, "faithfulness", score, score is None, parts, [])
 
 
 def test_rows_of_a_cluster_are_in_one_part() -> None:
@@ -43,15 +45,16 @@ def test_share_of_words_counts_content_words_of_all_passages() -> None:
     assert share_of_words("The red house burned", ["a red barn", "a house"]) == pytest.approx(2 / 3)
 
 
-def test_an_auroc_leaves_out_rows_without_a_score_and_compares_the_rule_on_the_same_rows() -> None:
+def test_a_row_without_a_score_stands_in_the_middle_of_an_auroc() -> None:
     right = np.array([True] * 20 + [False] * 20)
     scores = np.concatenate([np.full(20, 0.9), np.full(20, 0.1)])
+    # Of 39 scores 20 are .1: the middle is .1 here, and the right row ties with all wrong ones.
     scores[0] = np.nan
     data = LabelledScores(scores, right, np.arange(40))
     measured = measure_auroc(data, rule=np.zeros(40))
     assert measured is not None
-    assert (measured["value"], measured["judged"], measured["rows"]) == (1.0, 39, 40)
-    assert measured["better than the rule by"]["value"] == 0.5
+    assert (measured["value"], measured["judged"], measured["rows"]) == (0.975, 39, 40)
+    assert measured["beyond the rule"]["value"] == 0.475
 
 
 def test_an_auroc_of_too_few_scores_is_none() -> None:
@@ -88,12 +91,14 @@ def test_a_share_has_an_interval_only_with_enough_clusters() -> None:
     assert isinstance(measured["interval"], str)
 
 
-def test_the_named_step_is_the_least_supported_one_and_blank_steps_keep_their_places() -> None:
-    history = [{"agent": "a", "content": text} for text in ("task", "one", " ", "two")]
-    row = LabelledRow("log", "q", {"question": "?", "history": history}, "3", {})
-    scored = ScoredRow("log", [build_answer(1.0, support=0.9), build_answer(0.0, support=0.1)])
-    assert name_faulty_step(row, scored) == 3
-    assert name_faulty_step(row, ScoredRow("log", [])) == 0
+def test_the_named_step_is_the_least_supported_one_whichever_steps_were_scored() -> None:
+    answers = [
+        build_answer(1.0, "log-1", support=0.9),
+        build_answer(0.0, "log-3", support=0.1),
+        build_answer(None, "log-4"),
+    ]
+    assert name_faulty_step(ScoredRow("log", answers)) == 3
+    assert name_faulty_step(ScoredRow("log", [])) == 0
 
 
 def test_scores_of_several_answers_are_the_worst_and_counts_add_up() -> None:
@@ -111,17 +116,42 @@ def test_the_page_shows_the_figure_before_in_brackets() -> None:
     title = tables.COMPARISONS[0].title
 
     def part(value: float) -> dict[str, object]:
-        measured = {"value": value, "interval": [0.5, 0.75], "judged": 9, "rows": 10}
-        line = {"false_alarms": {"value": 0.25}, "caught": {"value": 1.0}}
+        measured = {
+            "value": value,
+            "interval": [0.5, 0.75],
+            "judged": 9,
+            "rows": 10,
+            "beyond the rule": {"value": 0.125, "interval": "too few"},
+        }
+        shares = {"balanced_accuracy": 0.875, "false_alarms": 0.25, "caught": 1.0}
+        line = {name: {"value": share} for name, share in shares.items()}
         return {
             "rows": {"right": 4, "wrong": 6},
+            "rules": {"words": measured},
             "embedded": {"faithfulness": {"line": line, "score": measured}},
         }
 
-    figures = {"now": {title: {"report": part(0.625)}}, "before": {title: {"report": part(0.5)}}}
+    figures = {"now": {title: {"report": part(0.625), "all": part(0.5)}}}
+    figures["before"] = {title: {"report": part(0.5)}}
     page = tables.build_page(figures)
-    assert "| embedded | faithfulness score | .62 (.50 to .75) [.50] |" in page
-    assert "| .25 | 1.00 | 9 of 10 |" in page
+    assert "| rule | words | .62 (.50 to .75) [.50] |  | .50 (.50 to .75) |" in page
+    assert "| embedded | faithfulness score | .62 (.50 to .75) [.50] | .12 |" in page
+    assert "| .88 | .25 | 1.00 | 9 of 10 |" in page
+
+
+def test_scoring_continues_and_rows_that_cannot_be_scored_stay_without_a_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blank = build_row(2)
+    blank.record["response"] = ""
+    monkeypatch.setattr(scoring, "read_rows", lambda *_: [build_row(1), blank])
+    for _ in range(2):
+        scoring.score_set("scitab", "lexical", tmp_path)
+    lines = scoring.scores_path(tmp_path, "scitab", "lexical").read_text().splitlines()
+    assert len(lines) == 2
+    scores = scoring.read_scores(tmp_path, "scitab", "lexical")
+    assert len(scores["row-1"].of_metric("faithfulness")) == 1
+    assert [answer.score for answer in scores["row-2"].answers] == [None, None]
 
 
 @needs_data

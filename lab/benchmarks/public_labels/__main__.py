@@ -21,6 +21,7 @@ from lab.benchmarks.public_labels.tables import build_figures, build_page
 from lab.results import FOLDER, write_result
 from trustassay.errors import did_you_mean
 
+READERS = sorted({reader for readers in METRICS.values() for reader in readers})
 NAME = "public-labels"
 COMMAND = "python -m lab.benchmarks.public_labels show --out FOLDER --before FOLDER --write"
 DATA = (
@@ -41,7 +42,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="folder of the scores")
     parser.add_argument("--before", type=Path, help="scores of an earlier version, shown beside")
     parser.add_argument("--only", default=",".join(METRICS), help="names of sets, with commas")
-    parser.add_argument("--reader", default="embedded", choices=["embedded", "lexical", "second"])
+    parser.add_argument("--reader", default="embedded", choices=READERS)
     parser.add_argument("--part", default="", choices=["", "choose", "report"])
     parser.add_argument("--most", type=int, default=0, help="rows to draw at random; 0 for all")
     parser.add_argument("--write", action="store_true", help="write the files in results/")

@@ -6,7 +6,6 @@ resample, or are summed over, what rows share (``LabelledRow.cluster``).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -84,24 +83,27 @@ class LabelledScores(NamedTuple):
 def measure_auroc(data: LabelledScores, rule: Floats | None = None) -> Json | None:
     """Return an AUROC with its interval; ``None`` where too few rows were judged.
 
+    A row that was not judged stands in the middle, at the median of the others: nothing is gained
+    by judging only what is easy.
+
     Args:
         data: the rows.
         rule: scores of a trivial rule, which is compared on the same rows.
     """
     judged = ~np.isnan(data.scores)
     is_enough = judged.sum() >= MIN_ROWS and judged.mean() >= MIN_SHARE_JUDGED
-    if not is_enough or len(set(data.right[judged])) < 2:
+    if not is_enough or len(set(data.right)) < 2:
         return None
-    scores, right, clusters = data.scores[judged], data.right[judged], data.clusters[judged]
+    scores = np.where(judged, data.scores, np.median(data.scores[judged]))
     result: Json = {
-        "value": _round(auroc(scores, right)),
-        "interval": _round_interval(auroc_interval(scores, right, clusters)),
+        "value": _round(auroc(scores, data.right)),
+        "interval": _round_interval(auroc_interval(scores, data.right, data.clusters)),
         "judged": int(judged.sum()),
         "rows": len(judged),
     }
     if rule is not None:
-        test = auroc_difference(scores, rule[judged], right, clusters)
-        result["better than the rule by"] = {
+        test = auroc_difference(scores, rule, data.right, data.clusters)
+        result["beyond the rule"] = {
             "value": _round(test.value),
             "interval": _round_interval(test.interval),
         }
@@ -190,25 +192,14 @@ def collect_flags(
     return np.array([any(a.flagged for a in scores[row.id].of_metric(metric)) for row in rows])
 
 
-def name_faulty_step(row: LabelledRow, scored: ScoredRow) -> int:
-    """Return the step of a log whose least supported statement is worst; the first step if no other
-    step was judged."""
-    steps = [
-        place
-        for place, step in enumerate(row.record["history"])
-        if place and str(step["content"]).strip()
-    ]
+def name_faulty_step(scored: ScoredRow) -> int:
+    """Return the step of a log with the lowest support; the first step if no other was judged."""
     judged = [
-        (answer.parts["support"], place)
-        for place, answer in zip(steps, scored.answers, strict=False)
+        (answer.parts["support"], int(answer.sample.rpartition("-")[2]))
+        for answer in scored.answers
         if "support" in answer.parts
     ]
     return min(judged, default=(0.0, 0))[1]
-
-
-def count_labels(rows: Sequence[LabelledRow]) -> dict[str, int]:
-    """Return how many rows have each label."""
-    return dict(Counter(row.label for row in rows))
 
 
 def _draw_weights(clusters: NDArray[np.int64]) -> Floats:

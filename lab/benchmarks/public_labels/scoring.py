@@ -7,7 +7,6 @@ all of them. Nothing here knows a label.
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import time
@@ -23,7 +22,7 @@ from trustassay.runs.finished import Run
 from trustassay.statistics.resampling import generator
 
 Json = dict[str, Any]
-SECOND_MODEL = os.environ.get("TRUSTASSAY_LAB_SECOND", "1.5b")
+SECOND_MODEL = "1.5b"
 """The local model that reads as the second reader and judges (:mod:`lab.benchmarks.local_models`).
 """
 MAX_EARLIER_STEPS = 5
@@ -44,7 +43,12 @@ METRICS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "lexical": PASSAGES,
         "second": ("faithfulness",),
     },
-    "tau-bench": {"embedded": ("tool_use", "faithfulness"), "lexical": ("tool_use",)},
+    "tau-bench": {
+        "embedded": ("tool_use", "faithfulness"),
+        # What the threshold of contradictions alone changes.
+        "embedded-at-0.5": ("tool_use:contradiction=0.5",),
+        "lexical": ("tool_use",),
+    },
     "scitab": {"embedded": PASSAGES, "lexical": PASSAGES, "second": ("faithfulness",)},
     "who-and-when": {"embedded": ("faithfulness",), "lexical": ("faithfulness",)},
     "tlm-simpleqa": {
@@ -65,6 +69,8 @@ METRICS: Mapping[str, Mapping[str, Sequence[str]]] = {
 class ScoredAnswer(NamedTuple):
     """What a metric made of one answer."""
 
+    sample: str
+    """The id of the sample: that of its row, with a number behind it where a row has several."""
     metric: str
     score: float | None
     """``None`` where it was not judged."""
@@ -90,7 +96,8 @@ def score_set(name: str, reader: str, out: Path, most: int = 0, part: str = "") 
     """Score the rows of a set that the folder does not have yet.
 
     Args:
-        name: the set. reader: ``embedded``, ``lexical`` or ``second``.
+        name: the set.
+        reader: one of those of the set in :data:`METRICS`.
         out: the folder of all scores.
         most: rows to draw at random, 0 for all. part: draw from this part alone.
     """
@@ -198,4 +205,6 @@ def _read_answer(run: Run, assessment: Assessment) -> ScoredAnswer:
         if isinstance(row, Mapping)
         for span in row.get("spans") or ()
     ]
-    return ScoredAnswer(assessment.metric, assessment.score, flagged, dict(assessment.parts), spans)
+    return ScoredAnswer(
+        assessment.id, assessment.metric, assessment.score, flagged, dict(assessment.parts), spans
+    )
