@@ -343,6 +343,9 @@ def test_a_failed_action_is_hidden_only_by_a_claim_that_it_was_done() -> None:
     assert (
         assessed(question, failed, say("The hotel has not accepted the card.")).verdict == "sound"
     )
+    # A value in a list, and a polite question after it.
+    listed = assessed(question, failed, say("- Price: 20 euros\n- Rooms: 31\n\nAnything else?"))
+    assert listed.verdict == "failed call given as success"
     hidden = assessed(question, failed, other, say("I have booked the room."))
     assert hidden.verdict == "failed call given as success"
 
