@@ -330,6 +330,10 @@ def test_requests_and_list_items_contradict_nothing() -> None:
     need = [ask("Cancel it."), say("To go on, I need the number of your order.")]
     refusal = say("I cannot go on without the number, and I will wait.")
     assert assessed(need, ask("I lost it."), refusal, **opposite).verdict == "sound"
+    stated = say("The order has a number.")
+    assert assessed(need, ask("Which one?"), stated, **opposite).verdict == "sound"
+    request = say("I need the number of the order.")
+    assert assessed(Q, stated, ask("Which one?"), request, **opposite).verdict == "sound"
     legs = call([[{"id": "A1", "price": 20}, {"id": "B2", "price": 30}]])
     listed = say("The parts:\n\n- Part A1\n  - Price: $20\n- Part B2\n  - Price: $30\n\nTotal: $50")
     assert assessed(Q, legs, listed, **opposite).verdict == "sound"
