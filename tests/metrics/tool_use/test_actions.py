@@ -22,13 +22,20 @@ OBJECTS = ("get", "order", "details")
         ("I have cancelled order 7.", "cancel"),
         ("I've gone ahead and booked the table.", "book"),
         ("I was able to reschedule the visit.", "reschedule"),
+        ("I also managed to reschedule the visit.", "reschedule"),
         ("We have updated your order.", "update"),
         ("Your order has been refunded.", "refund"),
         ("The name has been successfully changed.", "change"),
         ("- **Note:** The order was successfully submitted.", "submit"),
         ("Order 7 is now cancelled.", "cancel"),
+        ("It successfully updated order 7.", "update"),
+        ("Your room has been booked.", "book"),
+        ("I have modified your order.", "modify"),
         ("I've invited Ana to the review.", "invite"),
         ("I have escalated this to our team.", "escalate"),
+        ("I have **cancelled** order 7.", "cancel"),
+        ("I've booked the table, anything else?", "book"),
+        ("I've booked the table - anything else?", "book"),
         # the answer's own text, or the world
         ("I have updated the list below.", None),
         ("I have ordered the list by price.", None),
@@ -42,6 +49,7 @@ OBJECTS = ("get", "order", "details")
         ("Your order is now being cancelled.", None),
         ("Order 7 is cancelled if you ask for it.", None),
         ("I can cancel your order.", None),
+        ("Which orders have been cancelled?", None),
         # read
         ("I have found your order.", None),
         ("Your order was placed on 2 May.", None),
@@ -52,9 +60,15 @@ def test_actions_that_only_a_call_can_do_are_found(sentence: str, verb: str | No
     assert (action and action.verb) == verb
 
 
+def test_with_successfully_the_agent_reports_and_tells_of_no_state() -> None:
+    action = find_action("The order was successfully submitted.", OBJECTS)
+    assert action == ActionClaim("submit", passive=False)
+
+
 def test_the_verb_in_the_name_of_a_tool_decides_or_else_whether_it_only_reads() -> None:
     cancel = ActionClaim("cancel", passive=False)
     assert can_have_done(cancel, ["cancel_order"], [])
+    assert can_have_done(cancel, ["cancel_order"], ["cancel_order"])
     assert can_have_done(cancel, ["updateOrder"], [])
     assert can_have_done(cancel, ["python"], [])
     assert not can_have_done(cancel, ["get_order", "searchOrders"], [])

@@ -330,6 +330,10 @@ def test_requests_and_list_items_contradict_nothing() -> None:
     need = [ask("Cancel it."), say("To go on, I need the number of your order.")]
     refusal = say("I cannot go on without the number, and I will wait.")
     assert assessed(need, ask("I lost it."), refusal, **opposite).verdict == "sound"
+    stated = say("The order has a number.")
+    assert assessed(need, ask("Which one?"), stated, **opposite).verdict == "sound"
+    request = say("I need the number of the order.")
+    assert assessed(Q, stated, ask("Which one?"), request, **opposite).verdict == "sound"
     legs = call([[{"id": "A1", "price": 20}, {"id": "B2", "price": 30}]])
     listed = say("The parts:\n\n- Part A1\n  - Price: $20\n- Part B2\n  - Price: $30\n\nTotal: $50")
     assert assessed(Q, legs, listed, **opposite).verdict == "sound"
@@ -343,6 +347,9 @@ def test_a_failed_action_is_hidden_only_by_a_claim_that_it_was_done() -> None:
     assert (
         assessed(question, failed, say("The hotel has not accepted the card.")).verdict == "sound"
     )
+    # A value in a list, and a polite question after it.
+    listed = assessed(question, failed, say("- Price: 20 euros\n- Rooms: 31\n\nAnything else?"))
+    assert listed.verdict == "failed call given as success"
     hidden = assessed(question, failed, other, say("I have booked the room."))
     assert hidden.verdict == "failed call given as success"
 

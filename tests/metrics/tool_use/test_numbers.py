@@ -22,7 +22,10 @@ LEGS = json.dumps({"legs": [{"to": "Lund", "price": 105}, {"to": "Ystad", "price
         ("Tea 12, milk 7: 20.", "20", False),
         ("The 105 of one leg leave a refund of 85.", "85", True),  # 190 is in the result
         ("The room has 85 beds.", "85", False),
-        ("It costs 40, so 360 are left of 400.", "360", True),
+        ("Tea 12, milk 7, bread 4: 23.", "23", True),
+        ("Room 44 has a size of 1936.", "1936", False),  # 44 by 44
+        ("It costs 40, so 360 are left.", "360", True),  # of the 400 of a call
+        ("The refund is 105.", "105", True),  # -105 in the result
         ("Two legs.", "Two", True),
         ("Nine legs.", "Nine", False),
         ("Without these 50 the card now has 55.", "55", True),
@@ -37,17 +40,21 @@ def test_totals_and_results_of_few_numbers_are_computed(
 
 
 def test_a_computed_number_may_be_part_of_the_next_one() -> None:
-    answer = "Cards 10 and 5, 15 together. Gifts 7 and 2, 9 together. All: 24."
-    assert find_computed(answer, ["15", "9", "24"], [], [], []) == {"15", "9", "24"}
+    answer = "3 teas at 12 make 36, 2 milks at 7 make 14. All: 50."
+    assert find_computed(answer, ["36", "14", "50"], [], [], []) == {"36", "14", "50"}
 
 
 def test_fields_are_added_up_by_their_names_and_lists_counted() -> None:
     assert read_field_totals(LEGS) == {2.0, 295.0}
+    numbers_listed = {4, 21, 301, 4001, 320, 4020, 4300, 321, 4320, 4321}
+    assert read_field_totals("[1, 20, 300, 4000]") == numbers_listed
     assert read_field_totals("no data") == frozenset()
 
 
 def test_the_end_of_an_id_is_known_where_the_sentence_calls_it_so() -> None:
     assert find_endings("the card ending in 1784", ["card_1591784"]) == {"1784"}
+    assert find_endings("its last three digits are 784", ["card_1591784"]) == {"784"}
+    assert find_endings("the card ending in 1784", ["card_15917840"]) == set()
     assert find_endings("the card ending in 1785", ["card_1591784"]) == set()
     assert find_endings("the card 1784", ["card_1591784"]) == set()
 

@@ -16,6 +16,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from trustassay.metrics.tool_use.sentences import strip_item
 from trustassay.text.cleaning import fold_text
 from trustassay.text.words import is_empty_word, plain_words, stem
 
@@ -72,6 +73,8 @@ _CONDITIONAL = re.compile(
     r"[^,.;:]*$",
     re.IGNORECASE,
 )
+# The last clause of "I have cancelled it, anything else?", or a whole question.
+_QUESTION = re.compile(r"(?:\A|[,;:–—]| - )(?:(?! - )[^,;:–—])*\?\s*\Z")
 MIN_ROOT_LETTERS = 4
 # An id of letters and then at least three digits: "W1234567", "TX-998".
 _ID = re.compile(r"(?<![\w-])([A-Za-z][A-Za-z_-]*)(\d{3,})(?![\w-])")
@@ -132,7 +135,7 @@ def find_action(sentence: str, objects: Iterable[str]) -> ActionClaim | None:
         sentence: a sentence of the answer.
         objects: words of the things that the tools work on, as in their names.
     """
-    text = fold_text(sentence)
+    text = _QUESTION.sub("", strip_item(fold_text(sentence)))
     object_stems = set(map(stem, objects))
     is_of_user = re.search(r"\byou(?:r|rs)?\b", text, re.IGNORECASE) is not None
     for pattern, passive in ((_ACTIVE, False), (_MANAGED, False), (_PASSIVE, True)):

@@ -427,13 +427,21 @@ def _find_hidden_failures(
     supports, or all calls failed. Of a tool that does something the answer must say that it was
     done, or give a value: what else it states has other sources than that call.
     """
+    messages = [fold_text(text) for text in turn.messages]
+    known_messages = KnownDetails(messages, [], "")
+    known_texts = [*messages, *(fold_text(item.text) for item in turn.results)]
+    details_of_all = KnownDetails(known_texts, [], "")
     unsupported_texts = [
         item.row.text
         for item in findings
-        if item.row.verdict != "supported" and states_fact(item.row.text)
+        if item.row.verdict != "supported"
+        # "- Price: 20" states no fact, and yet the value was for the failed call to give.
+        and (
+            states_fact(item.row.text)
+            or details_of_all.find_missing_values(fold_text(item.row.text))
+        )
     ]
     successful = [item for item in turn.calls if not item.error]
-    known_messages = KnownDetails([fold_text(item) for item in turn.messages], [], "")
     rows = []
     for call in turn.failed:
         if any(item.tool == call.tool and item.number > call.number for item in successful):
@@ -479,9 +487,7 @@ def _find_uncalled_actions(turn: AgentTurn, claims: Sequence[Claim]) -> list[Age
     rows = []
     for claim in claims:
         action = find_action(claim.text, objects) if claim.in_english else None
-        if action is None or claim.text.rstrip().endswith("?"):
-            continue
-        if is_state(action, results, users):
+        if action is None or is_state(action, results, users):
             continue
         reason = f"no call can have done what “{claim.text}” says"
         if can_have_done(action, succeeded, failed):
@@ -537,25 +543,21 @@ def _find_result_faults(
     A result contradicts it; it gives a value that a later, equal call replaced; or it has a value
     that no result, or only an unrelated row, contains, and that cannot be computed.
     """
-    new_values_of_claims = _find_new_values(turn, claims) if turn.has_results else []
+    if not turn.has_results:
+        return
     # Three checks in this order; a sentence gets one fault.
     changes = list(turn.changes())
     last = max((item.number for item in turn.owners.values()), default=None)
-    for claim, item, new_values in (
-        zip(claims, findings, new_values_of_claims, strict=True) if turn.has_results else ()
-    ):
+    new_values_of_claims = _find_new_values(turn, claims)
+    for claim, item, new_values in zip(claims, findings, new_values_of_claims, strict=True):
         row, text = item.row, claim.hypothesis or ""
         number, words_of_sentence = (row.passages or [0])[0], set(plain_words(text))
         call_of_passage = turn.owners.get(number)
         if row.verdict == "contradicted" and call_of_passage and states_fact(claim.text):
-            call = call_of_passage
-            reason = (
-                f"step {call.number} says otherwise than “{row.text}” ({row.contradiction:.2f})"
-            )
+            step = call_of_passage.number
+            reason = f"step {step} says otherwise than “{row.text}” ({row.contradiction:.2f})"
             details: dict[str, Any] = {"passages": [number], "quote": row.quote}
-            yield AgentFault(
-                FAULTS["ignored_result"], reason, call.number, text=row.text, **details
-            )
+            yield AgentFault(FAULTS["ignored_result"], reason, step, text=row.text, **details)
             continue
         for call, name, *values in changes:
             before, after = [set(plain_words(value)) for value in values]
@@ -591,8 +593,7 @@ def _find_new_values(turn: AgentTurn, claims: Sequence[Claim]) -> list[list[str]
         text = claim.hypothesis or ""
         of_all = details_of_all.find_missing_values(text)
         absent.update(of_all)
-        # An item of a list such as "- Price: 20" leaves the row to the items around it: any will
-        # do.
+        # "- Price: 20" leaves the row to the items around it: that of any row will do.
         if is_fragment(claim.text):
             new_values.append(of_all)
             continue

@@ -15,28 +15,34 @@ _ITEM = re.compile(r"\A\s*(?:[-*+•#]+\s+|\d{1,3}[.)]\s+)+")
 _MARKUP = re.compile(r"[*_`]{1,3}")
 # A label and its colon: "Departure: 14:00", "Flight 2 (return): ORD to PHL".
 _LABEL = re.compile(r"[^.!?:\n]{1,60}:(?:\s|$)")
-# A clause that is a condition, or what the rest is for: "Once you confirm, ...", "To go on, ...".
+# "Once you confirm, ..."
 _CONDITION = re.compile(
     r"(?:if|once|when|whenever|unless|until|should|in case|as soon as|provided)\b", re.IGNORECASE
 )
-_PURPOSE = re.compile(
-    r"(?:(?:in order )?to|for|before|after|since|as|while|because|regarding|with|without|based on)"
-    r"\b[^,]{1,120},\s+",
+# Words before the main clause, other than those that find_frame_end knows: what the rest is for
+# ("To go on, ..."), and a report of the speaker ("I see that", "I'm happy to tell you that").
+_BEFORE_MAIN = re.compile(
+    r"\A(?:(?:(?:in order )?to|for|before|after|since|as|while|because|regarding|with|without"
+    r"|based on)\b[^,]{1,120},"
+    r"|(?:I|we)(?:(?: can)?(?: also)? see"
+    r"|(?:(?: am|['’]m| are|['’]re) (?:happy|glad|pleased|sorry) to| must| should| have to)"
+    r"(?: also)? (?:tell|inform|say|mention|report|confirm|note|add)(?: you)?) that)\s+",
     re.IGNORECASE,
 )
 # What a speaker wants, will do, can do or cannot do, and what the user may do.
 _TALK = re.compile(
-    r"(?:(?:so|and|but|then|also|however|alternatively|otherwise|next|first),?\s+)*"
-    r"(?:(?:I|we)(?:['’](?:ll|d)| will| shall| can| could| cannot| can['’]?t| couldn['’]t| would"
-    r"| should| may| might| must| won['’]t| (?:do not|don['’]t|still|also|only|just)"
+    r"(?:(?:so|and|but|then|also|however|alternatively|otherwise|next|first|just),?\s+)*"
+    r"(?:(?:I|we)(?: (?:still|also|only|just))?(?:['’](?:ll|d)| will| shall| can| could| cannot"
+    r"| can['’]?t| couldn['’]t| would| should| may| might| must| won['’]t| do not| don['’]t"
     r"|(?: am|['’]m| are|['’]re) (?:going|able|unable|not able|ready|here|happy|sorry|afraid)"
     r"| needs?| requires?| want| wish| recommend| suggest| advise| hope| understand| appreciate"
-    r"| apologi[sz]e| assume| see)\b"
+    r"| apologi[sz]e| assume)\b"
     r"|you(?:['’](?:ll|d)| can| could| may| might| should| will| would| must| need| have to)\b"
-    r"|(?:please|kindly|let (?:me|us)|let['’]s|feel free|just|would you|could you|do you)\b)",
+    # Also behind a label: "Reason: Please say why."
+    r"|(?:[^.!?:\n]{1,60}: )?(?:please|kindly)\b"
+    r"|(?:let (?:me|us)|let['’]s|feel free|would you|could you|do you)\b)",
     re.IGNORECASE,
 )
-_PLEASE = re.compile(r"(?:^|[,;:–—-]\s*|\band )please\b", re.IGNORECASE)
 
 
 def strip_item(text: str) -> str:
@@ -60,14 +66,15 @@ def states_fact(text: str) -> bool:
     A sentence that asks, requests, offers, plans, sets a condition or tells the user what they may
     do states none, and a fragment does not either.
     """
-    bare = strip_item(text)
-    if not bare or bare.endswith("?") or is_fragment(text) or _PLEASE.search(bare):
+    bare, before = strip_item(text), ""
+    # They may follow each other: "To go on, please note that ...".
+    while bare != before:
+        before = bare
+        bare = bare[find_opener_end(bare) :]
+        bare = bare[find_frame_end(bare) :]
+        bare = _BEFORE_MAIN.sub("", bare)
+    if bare.endswith("?") or is_fragment(text):
         return False
-    bare = bare[find_opener_end(bare) :]
-    bare = bare[find_frame_end(bare) :]
-    # Clauses before the main one: "To go on with this, I need ...".
-    while match := _PURPOSE.match(bare):
-        bare = bare[match.end() :]
     words = find_words(bare)
     if not words or words[0].lower() in WH_WORDS or _CONDITION.match(bare):
         return False
