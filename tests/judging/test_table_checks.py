@@ -382,11 +382,21 @@ def test_a_reader_judges_a_claim_that_says_more_than_the_comparison() -> None:
 
 
 def test_a_reader_judges_a_comparison_with_a_number_of_another_row() -> None:
-    for claim in ("Aurora, rated 4.8, is cheaper than Borealis.", f"At 45 dollars, {RIGHT}"):
+    for claim in (
+        "Aurora, rated 4.8, is cheaper than Borealis.",
+        f"At 45 dollars, {RIGHT}",
+        # The number of what it is compared with, on either side.
+        "Aurora costs 35 dollars and is cheaper than Borealis.",
+        "Aurora is cheaper than Borealis, which costs 20 dollars.",
+    ):
         finding, reader = judge(claim)
         assert finding.read and reader.asked, claim
-    finding, reader = judge("Aurora, rated 4.1, is cheaper than Borealis.")
-    assert finding.row.verdict == "supported" and not reader.asked
+    for claim in (
+        "Aurora, rated 4.1, is cheaper than Borealis.",
+        "Aurora at 20 is cheaper than Borealis at 35.",
+    ):
+        finding, reader = judge(claim)
+        assert finding.row.verdict == "supported" and not reader.asked, claim
 
 
 def test_a_number_that_no_passage_has_is_not_supported_by_a_table() -> None:
