@@ -24,8 +24,8 @@ from trustassay.judging.table_lines import (
     NumericTable,
     TableLine,
     Token,
+    find_direction,
     find_mentions,
-    find_metrics,
     read_tokens,
 )
 from trustassay.text.tables import TableGrid
@@ -34,8 +34,6 @@ MAX_CLAIM_TOKENS = 120
 """Tokens of a claim beyond which it is not compared."""
 MAX_PAIRS = 1_000
 """Pairs of rows, or of columns, beyond which they are not compared."""
-MAX_CHARACTERS_BEFORE = 60
-"""Characters before a word of comparison in which a negation belongs to it."""
 CLEAR_MARGIN = 0.25
 """Difference, as a share of the smaller number, from which nobody calls it insignificant."""
 MAX_REASONS = 2
@@ -326,8 +324,7 @@ class _ComparisonReader:
     def _is_negated(self, cue: _Cue) -> bool | None:
         """Whether a comparison is denied; ``None`` if that is unclear."""
         start, end = cue.clause
-        before = self._masked[max(start, cue.start - MAX_CHARACTERS_BEFORE) : cue.start]
-        negations = len(_NEGATION.findall(before))
+        negations = len(_NEGATION.findall(self._masked, start, cue.start))
         if cue.is_superlative:
             # "The cheapest is not A."
             negations += len(_IS_NOT.findall(self._claim, cue.end, end))
@@ -485,7 +482,7 @@ class _ComparisonReader:
             return True
         noun = _NOUN.match(self._claim, cue.end)
         word = noun[1].casefold() if noun and noun[1] else ""
-        is_metric = bool(find_metrics(word))
+        is_metric = find_direction(word) != 0
         if _POSSESSION.search(self._claim[: cue.start]) and not is_metric:
             return False
         # "A is better than B", "A gains over B"
@@ -518,9 +515,6 @@ class _ComparisonReader:
         is_loss = _LOSS.search(f"{self._claim[: cue.start]} {self._claim[cue.end :]}")
         is_rank = not cue.is_of_quality and _RANK.search(measure.text)
         for one, two in pairs:
-            # Columns of different measures, such as price and stock, are not compared.
-            if axis and find_metrics(one.text) != find_metrics(two.text):
-                continue
             first = self._table.get_number(axis, one.place, measure.place)
             second = self._table.get_number(axis, two.place, measure.place)
             if first is None or second is None or not first.is_comparable(second):
