@@ -59,13 +59,15 @@ def test_few_rows_are_not_checked() -> None:
         ("The price of Aurora is 20 USD.", False),
         ("The price of Aurora is 22 USD.", False),
         ("Aurora: 14 left.", False),
+        # A number that a column without mention has, too.
+        ("The price of Aurora fits a stock of 14.", False),
         # Both columns.
         ("The price of Aurora is 20 USD, with 14 in stock.", False),
     ],
 )
 def test_a_number_of_another_column_is_swapped(claim: str, swapped: bool) -> None:
     data = read_data(
-        json.dumps([{"name": "Aurora", "price_usd": 20, "stock": 14, "unitWeight": 3}])
+        json.dumps([{"name": "Aurora", "price_usd": 20, "stock": 14, "unitWeight": 3, "sold": 14}])
     )
     assert data is not None
     assert has_swapped_numbers(claim, data.rows) is swapped

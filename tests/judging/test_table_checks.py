@@ -402,6 +402,7 @@ def test_a_reader_judges_a_comparison_with_a_number_of_another_row() -> None:
     for claim in (
         "Aurora, rated 4.8, is cheaper than Borealis.",
         f"At 45 dollars, {RIGHT}",
+        "At 45 dollars, the cheapest lamp is Aurora.",
         # The number of what it is compared with, on either side.
         "Aurora costs 35 dollars and is cheaper than Borealis.",
         "Aurora is cheaper than Borealis, which costs 20 dollars.",
