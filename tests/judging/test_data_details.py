@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from trustassay.judging.data_details import DataDetails
+from trustassay.judging.data_details import DataDetails, has_swapped_numbers
+from trustassay.text.tables import read_data
 
 DAYS = [
     {"date": "2021-05-01", "rain_mm": 3.5, "wind": 12},
@@ -47,3 +48,26 @@ def test_other_passages_have_values_of_any_day() -> None:
 
 def test_few_rows_are_not_checked() -> None:
     assert misplaced("On May 1, 8.25 mm fell.", json.dumps(DAYS[:2])) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "swapped"),
+    [
+        ("The price of Aurora is 14 USD.", True),
+        ("Aurora has a unit weight of 20.", True),
+        # The number of the column, of no column, and no column.
+        ("The price of Aurora is 20 USD.", False),
+        ("The price of Aurora is 22 USD.", False),
+        ("Aurora: 14 left.", False),
+        # A number that a column without mention has, too.
+        ("The price of Aurora fits a stock of 14.", False),
+        # Both columns.
+        ("The price of Aurora is 20 USD, with 14 in stock.", False),
+    ],
+)
+def test_a_number_of_another_column_is_swapped(claim: str, swapped: bool) -> None:
+    data = read_data(
+        json.dumps([{"name": "Aurora", "price_usd": 20, "stock": 14, "unitWeight": 3, "sold": 14}])
+    )
+    assert data is not None
+    assert has_swapped_numbers(claim, data.rows) is swapped

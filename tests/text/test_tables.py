@@ -228,6 +228,11 @@ def test_a_passage_without_data_is_not_changed(text: str) -> None:
     assert spell_data(text, "Some statement.") is text
 
 
+def test_a_bracket_of_prose_may_stand_before_data() -> None:
+    text = 'As [1] and [2] say: {"name": "Aurora", "price": 20}'
+    assert "The price of Aurora is 20." in spell_data(text)
+
+
 @given(st.text(alphabet='{}[]":,|\t\n-`ab1 ', max_size=200), st.text(max_size=20))
 def test_no_text_breaks_it(text: str, statement: str) -> None:
     assert isinstance(spell_data(text, statement), str)

@@ -1,7 +1,7 @@
-"""Finds the values of a claim that data have, but not in the rows that the claim is about.
+"""Finds the values of a claim that data have, but not in the rows or columns that it is about.
 
-Only tables whose rows have dates are checked: a date says reliably which rows a claim is about,
-while a name may be a common word ("the display").
+Rows are checked only where they have dates: a date says reliably which rows a claim is about, while
+a name may be a common word ("the display").
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,8 @@ from functools import cached_property
 
 from trustassay.judging.details import KnownDetails
 from trustassay.text.quantities import read_values
-from trustassay.text.tables import DataRow, find_dated_rows, read_data
+from trustassay.text.tables import DataRow, find_dated_rows, read_data, split_field_name
+from trustassay.text.words import content_words
 
 MIN_ROWS = 3
 """Rows of a table with dates from which its values are checked; fewer are hardly mistaken."""
@@ -69,3 +70,27 @@ def _compute_means(rows: Sequence[DataRow]) -> list[float]:
             if len(values) == 1:
                 columns.setdefault(name, []).append(values[0])
     return [round(sum(column) / len(column), 4) for column in columns.values()]
+
+
+def has_swapped_numbers(claim: str, rows: Sequence[DataRow]) -> bool:
+    """Whether a claim names a column of these rows, but has the number of another one.
+
+    "The price of Aurora is 20" does where its price is 35 and its stock 20.
+    """
+    words, numbers = frozenset(content_words(claim)), _read_numbers(claim)
+    columns: dict[str, set[tuple[float, ...]]] = {}
+    for row in rows:
+        for name, text in row.cells:
+            columns.setdefault(name, set()).update(_read_numbers(text))
+    lacks_number = False
+    of_mentioned, of_others = set[tuple[float, ...]](), set[tuple[float, ...]]()
+    for name, values in columns.items():
+        words_of_name = frozenset(content_words(" ".join(split_field_name(name)[0])))
+        (of_mentioned if words & words_of_name else of_others).update(values)
+        is_named = bool(words_of_name) and words_of_name <= words
+        lacks_number |= is_named and bool(values) and not values & numbers
+    return lacks_number and bool(numbers & of_others - of_mentioned)
+
+
+def _read_numbers(text: str) -> set[tuple[float, ...]]:
+    return {value.numbers for value in read_values(text)}

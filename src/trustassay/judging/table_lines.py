@@ -6,7 +6,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,16 +14,12 @@ from trustassay.text.grammar import is_common_word
 from trustassay.text.tables import TableGrid
 from trustassay.text.words import is_empty_word
 
-MAX_NAME_TOKENS = 16
-"""Tokens of a name that are compared."""
 MAX_RUN_TOKENS = 8
 """Tokens of the longest mention."""
 MAX_CELL_CHARACTERS = 40
 """Characters of the longest cell that is read as a number."""
 MIN_ABBREVIATION_LETTERS = 3
 """Letters of the shortest abbreviation in a name: "acc" for "accuracy"."""
-MAX_ABBREVIATION_LETTERS = 20
-"""Letters of the longest one."""
 
 _TOKEN = re.compile(r"\d+(?:\.\d+)+|[^\W_]+")
 # A number, perhaps with a currency before it, and a unit, a deviation and marks behind it:
@@ -33,15 +29,12 @@ _CELL = re.compile(
     r"(?P<unit>%|[^\W\d_]{1,12})?\s*(?:±\s*[\d.]+)?(?:\s*\([^()]*\))?[^\w.]{0,3}",
     re.IGNORECASE,
 )
-# Names of a column that numbers the rows; a column without a name is called "name".
-_INDEX = re.compile(r"name|#|no\.?|id|index|rank", re.IGNORECASE)
 _OURS = frozenset("our ours proposed".split())
 _SYSTEMS = frozenset("model method system approach algorithm framework network agent".split())
 # Words for a kind of thing, which mention no row or column by themselves.
 _GENERIC = _SYSTEMS | frozenset(
-    "architecture product variant version result score value number performance dataset data set "
-    "test dev train training table other baseline setting task metric type name rate level "
-    "improvement difference gain best better high higher low lower worse good".split()
+    "data dataset set test training product version result score value number table other type name"
+    " rate level best better high higher low lower".split()
 )
 _LOWER_IS_BETTER = re.compile(
     r"\b(?:errors?|err|loss(?:es)?|perplexity|ppl|wer|cer|ter|eer|mae|mse|rmse|fid|latency|delay"
@@ -78,19 +71,16 @@ class Token(NamedTuple):
 
 
 def read_tokens(text: str) -> list[Token]:
-    """Return the tokens of a text; "our", "ours" and "proposed" are the same, and stand once."""
-    tokens: list[Token] = []
-    for match in _TOKEN.finditer(text):
-        word = match[0].casefold()
-        key = "ours" if word in _OURS else _make_singular(word)
-        if key == "ours" and tokens and tokens[-1].key == "ours":
-            tokens[-1] = tokens[-1]._replace(end=match.end())
-        else:
-            tokens.append(Token(key, match[0], match.start(), match.end()))
-    return tokens
+    """Return the tokens of a text; "our", "ours" and "proposed" are the same."""
+    return [
+        Token(_make_key(match[0].casefold()), match[0], *match.span())
+        for match in _TOKEN.finditer(text)
+    ]
 
 
-def _make_singular(word: str) -> str:
+def _make_key(word: str) -> str:
+    if word in _OURS:
+        return "ours"
     # Not a stem: "finetuned" in a claim is not the "finetuning" of a name.
     if word.endswith("ies") and len(word) > 4:
         return f"{word[:-3]}y"
@@ -157,14 +147,11 @@ class NumericTable:
             >= max(1, sum(bool(row[column]) for row in cells))
         ]
         texts = [column for column in columns if column not in numeric]
-        firsts = [row[0] for row in cells]
-        if numeric[:1] == [0] and len(numeric) > 1:
-            if texts and _INDEX.fullmatch(grid.header[0]):
-                numeric = numeric[1:]
-            elif not texts and len(set(firsts)) == len(firsts) > 1:
-                # A first column of distinct numbers names the rows: "month: 1, 2, 3".
-                cells = [[f"{grid.header[0]} {row[0]}", *row[1:]] for row in cells]
-                texts, numeric = [0], numeric[1:]
+        firsts = {row[0] for row in cells}
+        if not texts and len(numeric) > 1 and len(firsts) == len(cells) > 1:
+            # A first column of distinct numbers names the rows: "month: 1, 2, 3".
+            cells = [[f"{grid.header[0]} {row[0]}", *row[1:]] for row in cells]
+            texts, numeric = [0], numeric[1:]
         rows = [
             (place, [row[column] for column in texts if row[column]])
             for place, row in enumerate(cells)
@@ -183,7 +170,7 @@ class NumericTable:
         lines = []
         for (place, names), direction in zip(places, directions, strict=True):
             text = ", ".join(names)
-            parts = [read_tokens(name)[:MAX_NAME_TOKENS] for name in names]
+            parts = [read_tokens(name) for name in names]
             keys = [token.key for part in parts for token in part]
             by_caption = 0 if _COUNTS.search(text) or common < 0 else common
             short = names[0] if is_distinct and names else text
@@ -201,19 +188,13 @@ def _spell_field(name: str) -> str:
     return re.sub(r"(?=[A-Z])", " ", name).casefold() if is_camel else name.replace("_", " ")
 
 
+@lru_cache(maxsize=4096)
 def find_direction(text: str) -> int:
     """Return 1 where a text is about a measure that is better if higher, -1 if lower, else 0."""
     patterns = (-1, _LOWER_IS_BETTER), (1, _HIGHER_IS_BETTER)
     # The last word is the measure: "loss, F1".
     places = [(m.end(), sign) for sign, pattern in patterns for m in pattern.finditer(text)]
     return max(places, default=(0, 0))[1]
-
-
-@lru_cache(maxsize=4096)
-def find_metrics(name: str) -> tuple[str, ...]:
-    """Return the words of a name that say what is measured."""
-    patterns = _LOWER_IS_BETTER, _HIGHER_IS_BETTER, _COUNTS
-    return tuple(sorted(m[0].casefold() for pattern in patterns for m in pattern.finditer(name)))
 
 
 class Mention(NamedTuple):
@@ -229,17 +210,17 @@ class Mention(NamedTuple):
     """Places of the rows or columns."""
 
 
-class _KnownRuns(NamedTuple):
-    """Runs of tokens with the lines whose names have them, by where they stand in the name."""
+class _LinesOfRun(NamedTuple):
+    """The lines whose names have a run of tokens, by where it stands in the name."""
 
-    whole: defaultdict[tuple[str, ...], set[int]]
+    whole: set[int]
     """The run is the whole name."""
-    first: defaultdict[tuple[str, ...], set[int]]
+    first: set[int]
     """The name begins with it."""
-    last: defaultdict[tuple[str, ...], set[int]]
+    last: set[int]
     """The name ends with it."""
-    inner: defaultdict[tuple[str, ...], set[int]]
-    """It is anywhere in the name."""
+    anywhere: set[int]
+    """The name contains it."""
 
 
 def find_mentions(claim: Sequence[Token], lines: Sequence[TableLine]) -> list[Mention]:
@@ -249,18 +230,17 @@ def find_mentions(claim: Sequence[Token], lines: Sequence[TableLine]) -> list[Me
     else those whose names contain it.
     """
     tokens_of_names = [token for line in lines for part in line.parts for token in part]
-    keys_of_names = {token.key for token in tokens_of_names}
     capitals = {token.text for token in tokens_of_names if not token.text.islower()}
-    claim = [_abbreviate(token, keys_of_names) for token in claim]
+    claim = _abbreviate(claim, {token.key for token in tokens_of_names})
     runs = _collect_runs(lines, {token.key for token in claim})
     mentions: list[Mention] = []
     place = 0
     while place < len(claim):
         for end in range(min(len(claim), place + MAX_RUN_TOKENS), place, -1):
             run = claim[place:end]
-            key = tuple(token.key for token in run)
-            if key in runs.inner and _is_mention(run, claim[end : end + 2], runs, capitals):
-                places = runs.whole.get(key) or runs.first.get(key) or runs.inner[key]
+            of_run = runs.get(tuple(token.key for token in run))
+            if of_run and _is_mention(run, claim[end : end + 2], of_run, capitals):
+                places = of_run.whole or of_run.first or of_run.anywhere
                 mentions.append(Mention(run[0].start, run[-1].end, len(run), frozenset(places)))
                 place = end
                 break
@@ -269,20 +249,29 @@ def find_mentions(claim: Sequence[Token], lines: Sequence[TableLine]) -> list[Me
     return mentions
 
 
-def _abbreviate(token: Token, keys: Collection[str]) -> Token:
-    """Return a token of a claim with the key of its abbreviation in a name, if there is one."""
-    if token.key not in keys:
-        longest = min(len(token.key) - 1, MAX_ABBREVIATION_LETTERS)
-        for length in range(longest, MIN_ABBREVIATION_LETTERS - 1, -1):
-            short = token.key[:length]
-            if short in keys and short.isalpha() and not is_common_word(short):
-                return token._replace(key=short)
-    return token
+def _abbreviate(claim: Sequence[Token], keys: Collection[str]) -> list[Token]:
+    """Return a claim in which words that names abbreviate have the key of the abbreviation."""
+    short_keys = [
+        key
+        for key in sorted(keys, key=len, reverse=True)
+        if len(key) >= MIN_ABBREVIATION_LETTERS and key.isalpha() and not is_common_word(key)
+    ]
+    tokens = []
+    for token in claim:
+        key = token.key
+        if key not in keys:
+            key = next((short for short in short_keys if key.startswith(short)), key)
+        tokens.append(token._replace(key=key))
+    return tokens
 
 
-def _collect_runs(lines: Sequence[TableLine], keys: Collection[str]) -> _KnownRuns:
+def _collect_runs(
+    lines: Sequence[TableLine], keys: Collection[str]
+) -> Mapping[tuple[str, ...], _LinesOfRun]:
     """Return the runs of tokens of names, as far as a claim has all of their keys."""
-    runs = _KnownRuns(defaultdict(set), defaultdict(set), defaultdict(set), defaultdict(set))
+    runs: defaultdict[tuple[str, ...], _LinesOfRun] = defaultdict(
+        lambda: _LinesOfRun(set(), set(), set(), set())
+    )
     for line in lines:
         for part in line.parts:
             name = tuple(token.key for token in part)
@@ -290,38 +279,35 @@ def _collect_runs(lines: Sequence[TableLine], keys: Collection[str]) -> _KnownRu
                 for end in range(start + 1, min(len(name), start + MAX_RUN_TOKENS) + 1):
                     if name[end - 1] not in keys:
                         break
-                    run = name[start:end]
-                    runs.inner[run].add(line.place)
+                    of_run = runs[name[start:end]]
+                    of_run.anywhere.add(line.place)
                     if start == 0:
-                        runs.first[run].add(line.place)
+                        of_run.first.add(line.place)
                     if end == len(name):
-                        runs.last[run].add(line.place)
-                    if run == name:
-                        runs.whole[run].add(line.place)
+                        of_run.last.add(line.place)
+                    if end - start == len(name):
+                        of_run.whole.add(line.place)
     return runs
 
 
 def _is_mention(
-    run: Sequence[Token], after: Sequence[Token], runs: _KnownRuns, capitals: Collection[str]
+    run: Sequence[Token], after: Sequence[Token], of_run: _LinesOfRun, capitals: Collection[str]
 ) -> bool:
     """Whether tokens that occur in a name mention it, unlike "is", "model" or "3"."""
-    key = tuple(token.key for token in run)
 
     def is_telling(token: Token) -> bool:
         word = token.text.casefold()
         if word[0].isdigit():
-            return key in runs.whole
+            return bool(of_run.whole)
         if token.key == "ours":
             return len(run) > 1 or any(token.text.rstrip("s") in _SYSTEMS for token in after)
         # A function word, or a letter, is a name only where it has a capital in the table, too.
         if is_empty_word(word) or len(word) == 1:
-            return token.text in capitals and (len(word) > 1 or key in runs.whole) and word != "i"
+            return token.text in capitals and (len(word) > 1 or bool(of_run.whole))
         return token.key not in _GENERIC
 
     telling = [token for token in run if is_telling(token)]
+    if of_run.first or of_run.last:
+        return bool(telling)
     # A common word in the middle of a name is none: "action" of "multi-action data".
-    at_border = key in runs.first or key in runs.last
-    return bool(telling) and (
-        at_border
-        or any(not token.text.islower() or not is_common_word(token.text) for token in telling)
-    )
+    return not all(is_common_word(token.text) for token in telling)

@@ -31,7 +31,7 @@ from trustassay.core.event_loop import gather_all
 from trustassay.core.sample import Document
 from trustassay.judging.claims import Claim
 from trustassay.judging.completion import complete_reply, make_sentence
-from trustassay.judging.data_details import DataDetails
+from trustassay.judging.data_details import DataDetails, has_swapped_numbers
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.evidence import ClaimSpan, ClaimVerdict, JudgedClaim
 from trustassay.judging.passages import (
@@ -42,7 +42,7 @@ from trustassay.judging.passages import (
     ask_reader,
 )
 from trustassay.judging.second_reader import SecondReader
-from trustassay.judging.table_checks import check_comparisons, states_comparison
+from trustassay.judging.table_checks import check_comparisons, find_comparison
 from trustassay.text.citations import strip_citations
 from trustassay.text.cleaning import fold_text
 from trustassay.text.grammar import THIRD_PERSON, WH_WORDS, is_common_word
@@ -50,7 +50,7 @@ from trustassay.text.limits import TextWork
 from trustassay.text.quantities import MONTH_NUMBERS, MONTHS, WEEKDAYS
 from trustassay.text.refusals import find_refusal_words
 from trustassay.text.sentences import Splitter
-from trustassay.text.tables import read_data, spell_data
+from trustassay.text.tables import read_data, select_rows, spell_data
 from trustassay.text.words import NUMERALS, content_words, has_form, is_negation, plain_words
 
 BORDERLINE_MARGIN = 0.1
@@ -538,11 +538,21 @@ class ClaimVerifier:
         return None
 
     def _has_values_of_other_rows(self, text: str, number: int) -> bool:
-        """Whether a claim has numbers that data have, but not in the rows that it is about."""
-        rows = spell_data(self.passages.texts[number], text)
-        in_rows = KnownDetails([rows], [self.passages.titles[number]], self._question)
-        misplaced = in_rows.find_missing_values(text)
-        return bool(misplaced) and not self._details.find_missing_values(text)
+        """Whether a comparison has numbers that data have, but not in the rows that it is about.
+
+        Each side of the word of comparison is about the rows that it names: in "A costs 20 and is
+        cheaper than B", 20 must be in the row of A.
+        """
+        word = find_comparison(text)
+        sides = [text[: word.start()], text[word.end() :]] if word else []
+        passage, titles = self.passages.texts[number], [self.passages.titles[number]]
+        misplaced = any(
+            KnownDetails([spell_data(passage, part)], titles, self._question).find_missing_values(
+                part
+            )
+            for part in (text, *sides)
+        )
+        return misplaced and not self._details.find_missing_values(text)
 
     def _find_written_sentence(self, claim: Claim, text: str) -> str:
         """Return a short sentence as it was written, without the question that completed it.
@@ -633,7 +643,7 @@ class ClaimVerifier:
             numbers: the passages that a reader read.
             rows: the reader's probabilities for each of them.
         """
-        compares = states_comparison(text) or _COMPARES.search(text)
+        compares = find_comparison(text) or _COMPARES.search(text)
         if compares or _is_negated(list(plain_words(text))):
             return None
         wanted = frozenset(content_words(text))
@@ -647,12 +657,16 @@ class ClaimVerifier:
             mean = (read.entailment + share) / 2
             if mean < self._options.threshold or read.contradiction >= self._options.contradiction:
                 continue
-            # Names and numbers must be in these rows, not in others.
+            # Names and numbers must be in these rows, not in others, and in the right columns.
+            data = read_data(self.passages.texts[number])
+            assert data  # The passage is one of those with data.
+            if has_swapped_numbers(text, select_rows(data.rows, text)):
+                continue
             if not KnownDetails([spelled], [title], self._question).find_missing(text):
                 probabilities = _add_neutral(mean, min(read.contradiction, 1 - mean))
                 reason = (
                     f"passage [{number + 1}] has its values and {share:.0%} of its words"
-                    f" ({mean:.2f}; the reader alone {read.entailment:.2f})"
+                    f" (the reader: {read.entailment:.2f}; the mean of both: {mean:.2f})"
                 )
                 quote = self._quote_closest(claim, number)
                 return self._build_unless_detail_missing(

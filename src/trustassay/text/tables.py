@@ -591,7 +591,7 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
             objects = [element for element in part.value if isinstance(element, Mapping)]
             # Step 1: the elements of a list of objects wait as rows, and the list is counted.
             if len(objects) > 1:
-                field = " ".join(_split_field_name(part.name)[0]) or "rows"
+                field = " ".join(split_field_name(part.name)[0]) or "rows"
                 parsed.counts.append(f"There are {len(objects)} {field}.")
             parsed.grids.extend(_build_grid(objects))
             distinguishing = _choose_distinguishing_fields(
@@ -751,7 +751,7 @@ def _find_label(row: Mapping[Any, Any], first: str, in_list: bool) -> tuple[str,
         for name, value in row.items()
         if isinstance(value, str) and 0 < len(value) <= 80 and not value.startswith(_LINKS)
     }
-    by_name = {"_".join(_split_field_name(str(name))[0]).lower(): name for name in reversed(texts)}
+    by_name = {"_".join(split_field_name(str(name))[0]).lower(): name for name in reversed(texts)}
     # The best label first: an exact name, then the first column of a table, then "product_name".
     candidates = [by_name[usual_name] for usual_name in LABELS if usual_name in by_name]
     candidates += [first] if first in texts else []
@@ -797,7 +797,7 @@ def _choose_distinguishing_fields(
 
 def _find_last_word(field: str) -> str:
     """Return the last word of a field's name in small letters; empty for a unit."""
-    words, unit = _split_field_name(field)
+    words, unit = split_field_name(field)
     return words[-1].lower() if words and not unit else ""
 
 
@@ -822,7 +822,7 @@ def _make_searchable(name: str) -> str:
     return spoken_name if spoken_name != spoken_name.casefold() else ""
 
 
-def _split_field_name(name: str) -> tuple[list[str], str]:
+def split_field_name(name: str) -> tuple[list[str], str]:
     """Return the words of a field's name, and the unit of its numbers (empty without one)."""
     words = [
         word if word.isupper() and len(word) > 1 else word.lower() for word in _WORD.findall(name)
@@ -837,7 +837,7 @@ def _split_field_name(name: str) -> tuple[list[str], str]:
 
 def _build_sentence(name: str, value: Any, about: str) -> str:
     """Return the sentence for a value of a row; empty where it states nothing."""
-    words, unit = _split_field_name(name)
+    words, unit = split_field_name(name)
     field, of = " ".join(words), f" of {about}" if about else ""
     if isinstance(value, bool):
         # "is_dimmable" gives "The lamp is dimmable.", "has_timer" gives "The lamp has timer."
