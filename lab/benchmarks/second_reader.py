@@ -32,7 +32,7 @@ from lab.benchmarks.local_models import path_of
 from lab.results import write_result
 from trustassay.backends.resolve import entailer
 from trustassay.judging.passages import choose_windows
-from trustassay.judging.second_reader import PROBABILITY_MARGIN
+from trustassay.judging.readings import PROBABILITY_MARGIN
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.resampling import generator
 from trustassay.text.sentences import load_splitter

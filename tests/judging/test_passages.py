@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.judging.readers import SPLIT, Reader, documents, run
 from trustassay.core.sample import Document
 from trustassay.judging.passages import (
-    MAX_EXCERPT_WORDS,
+    MAX_EVIDENCE_WORDS,
     MAX_JOINED_SENTENCES,
     MAX_JOINED_WORDS,
     Passages,
@@ -70,7 +70,7 @@ def test_dates_are_spelled_alike_for_a_reader() -> None:
 
 def test_a_passage_without_a_text_is_never_read() -> None:
     parsed = passages(("The red lamp", ""), ("", " \n"), "The lamp is red.")
-    assert [one.passage for one in parsed.excerpts] == [2]
+    assert [one.passages for one in parsed.find_nearest("The red lamp is old.", 3)] == [[2]]
     assert [len(one) for one in parsed.sentences] == [0, 0, 1]
 
 
@@ -92,90 +92,96 @@ def test_data_are_read_as_sentences() -> None:
     assert "The price of red lamp is 20." in [one.text for one in parsed.sentences[1]]
 
 
-# Excerpts ---------------------------------------------------------------------------------------
+# The nearest windows ----------------------------------------------------------------------------
 
 
-def test_a_short_passage_is_one_excerpt_with_its_title() -> None:
-    (excerpt,) = passages(("Lamps", "The lamp is red.\nIt is old.")).excerpts
-    assert (excerpt.passage, excerpt.text) == (0, "The lamp is red.\nIt is old.")
-    assert excerpt.premise == "Title: Lamps\nThe lamp is red.\nIt is old."
-    assert excerpt.words == {"lamp", "red", "old"}
+def test_a_short_passage_is_one_window_with_its_title() -> None:
+    (nearest,) = passages(("Lamps", "The lamp is red.\nIt is old.")).find_nearest("A lamp.", 3)
+    assert (nearest.passages, nearest.text) == ([0], "The lamp is red. It is old.")
+    assert nearest.premise == "Title: Lamps\nThe lamp is red. It is old."
+    assert nearest.words == {"lamp", "red", "old"}
 
 
-def test_of_long_data_the_rows_that_a_statement_is_about_are_read() -> None:
+def test_of_data_the_rows_that_a_statement_is_about_are_read() -> None:
     days = [f"2021-{month:02}-{day:02}" for month in range(1, 9) for day in range(1, 29)]
     table = json.dumps([{"date": day, "rain": f"{place} mm"} for place, day in enumerate(days)])
     parsed = passages("The lamp is red.", table)
-    ((lamp, _), (rain, _)) = parsed.find_nearest("The rain of March 5 was 3 mm.", 3)[::-1]
-    assert (lamp.passage, lamp.text) == (0, "The lamp is red.")
+    rain, lamp = parsed.find_nearest("The rain of March 5 was 3 mm.", 3)
+    assert (lamp.passages, lamp.text) == ([0], "The lamp is red.")
     row = "The date is 2021-03-05. The rain of 2021-03-05 is 60 mm."
     assert rain.text == f"{row} There are 224 rows."
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=40), st.integers(0, 900))
-def test_excerpts_of_a_long_passage_have_all_of_its_words_in_order(
-    lengths: list[int], longest: int
-) -> None:
+def test_a_window_is_of_whole_sentences_and_short(lengths: list[int], longest: int) -> None:
     sentences = [" ".join(["Word"] + ["word"] * (n - 1)) + "." for n in [*lengths, max(1, longest)]]
-    text = " ".join(sentences)
-    excerpts = passages(text).excerpts
-    assert " ".join(one.text for one in excerpts).split() == text.split()
-    assert all(len(one.text.split()) <= MAX_EXCERPT_WORDS for one in excerpts)
+    (window,) = passages(" ".join(sentences)).find_nearest("Some word.", 1)
+    assert window.text in " ".join(sentences)
+    words = len(window.text.split())
+    assert words <= MAX_EVIDENCE_WORDS or window.text in sentences
 
 
-def test_excerpts_end_with_a_sentence_where_these_are_short() -> None:
+def test_the_window_with_most_of_the_words_is_read_of_a_long_passage() -> None:
     text = " ".join(f"Number {n} says nothing of it at all." for n in range(200))
-    excerpts = passages(text).excerpts
-    assert len(excerpts) == 4
-    assert all(one.text.endswith("at all.") for one in excerpts)
+    (window,) = passages(f"{text} The tall lamp is red. {text}").find_nearest("A red lamp.", 1)
+    assert "The tall lamp is red." in window.text
 
 
-def test_the_nearest_excerpts_hold_the_largest_shares_of_the_words() -> None:
+def test_the_nearest_passages_have_most_of_the_words() -> None:
     parsed = passages("A red lamp.", "It rains.", "A tall red lamp.", "A red house.")
     nearest = parsed.find_nearest("The tall lamp is red.", 3)
-    assert [excerpt.passage for excerpt, _ in nearest] == [2, 0, 3]
-    assert [share for _, share in nearest] == pytest.approx([1, 2 / 3, 1 / 3])
+    assert [one.passages for one in nearest] == [[2], [0], [3]]
 
 
-def test_of_equally_near_excerpts_the_first_come_first() -> None:
+def test_of_equally_near_passages_the_first_come_first() -> None:
     parsed = passages(*["The lamp is red."] * 5)
-    assert [excerpt.passage for excerpt, _ in parsed.find_nearest("A red lamp.", 2)] == [0, 1]
+    assert [one.passages for one in parsed.find_nearest("A red lamp.", 2)] == [[0], [1]]
 
 
 def test_words_of_a_title_make_a_passage_near() -> None:
     parsed = passages("It is red.", ("The tall lamp", "It is red."))
-    assert parsed.find_nearest("The tall lamp is red.", 1)[0][0].passage == 1
+    assert parsed.find_nearest("The tall lamp is red.", 1)[0].passages == [1]
 
 
-def test_a_statement_without_content_words_has_no_share() -> None:
-    assert [share for _, share in passages("The lamp is red.").find_nearest("It is so.", 3)] == [0]
+# The evidence for a statement -------------------------------------------------------------------
 
 
-# Sentences together -----------------------------------------------------------------------------
-
-
-def test_sentences_that_add_words_are_taken_together_before_windows() -> None:
+def test_a_window_and_sentences_of_all_passages_are_read() -> None:
     parsed = passages("Maria founded the firm. It is small.", "It rains. The firm began in Lisbon.")
-    sentences, around = parsed.find_joint_evidence("Maria founded the firm in Lisbon.")
-    assert [one.text for one in sentences] == [
-        "Maria founded the firm.",
-        "The firm began in Lisbon.",
-    ]
-    assert [one.passage for one in around] == [0, 1]
+    window, sentences = parsed.choose_evidence("Maria founded the firm in Lisbon.")
+    assert (window.text, window.passages) == ("Maria founded the firm. It is small.", [0])
+    assert sentences.text == "Maria founded the firm.\nThe firm began in Lisbon."
+    assert sentences.passages == [0, 1]
 
 
-def test_one_sentence_is_not_read_together_with_itself() -> None:
-    (around,) = passages("It rains.", "The lamp is red.").find_joint_evidence("The lamp is red.")
-    assert [one.text for one in around] == ["The lamp is red."]
+def test_sentences_alone_are_read_where_they_have_several_words_more() -> None:
+    parsed = passages("Maria founded the firm.", "The firm began in sunny Lisbon.")
+    (sentences,) = parsed.choose_evidence("Maria founded the firm in sunny Lisbon.")
+    assert sentences.passages == [0, 1]
+
+
+def test_the_same_text_is_read_once() -> None:
+    (only,) = passages("It rains.", "The lamp is red.").choose_evidence("The lamp is red.")
+    assert (only.text, only.passages) == ("The lamp is red.", [1])
 
 
 def test_rows_of_data_are_not_taken_together() -> None:
-    joined = passages(LAMPS, "The lamp is old.").find_joint_evidence("The red lamp costs 20.")
-    assert {one.passage for used in joined for one in used} == {1}
+    parsed = passages(LAMPS, "The lamp is old. It is red.")
+    window, sentences = parsed.choose_evidence("The red lamp costs 20.")
+    assert (window.passages, sentences.passages) == ([0], [1])
+    assert "The price of red lamp is 20." in window.text
 
 
-def test_nothing_is_taken_where_no_word_is_held() -> None:
-    assert passages("It rains.").find_joint_evidence("The lamp is red.") == []
+def test_a_window_alone_is_read_where_it_has_several_words_more() -> None:
+    (window,) = passages(LAMPS, "The lamp is old.").choose_evidence("The red lamp costs 20.")
+    assert window.passages == [0]
+
+
+def test_without_a_shared_word_the_first_window_is_read() -> None:
+    assert [one.text for one in passages("It rains.").choose_evidence("The lamp is red.")] == [
+        "It rains."
+    ]
+    assert passages("", " ").choose_evidence("The lamp is red.") == []
 
 
 WORDS = st.sampled_from("lamp red house tall Turin stands 1902 old door green river north".split())
@@ -184,18 +190,19 @@ TEXTS = st.lists(st.lists(SENTENCES, max_size=6).map(" ".join), max_size=4)
 
 
 @given(TEXTS, SENTENCES)
-def test_sentences_together_are_few_and_short_and_each_adds_a_word(
-    texts: list[str], statement: str
-) -> None:
-    parsed = passages(*texts)
-    used = [] if len(joined := parsed.find_joint_evidence(statement)) < 2 else list(joined[0])
-    words = sum(len(one.text.split()) for one in used)
-    assert len(used) <= MAX_JOINED_SENTENCES
-    assert words <= MAX_JOINED_WORDS
-    assert used == sorted(used)
+def test_the_evidence_is_little_and_of_the_passages(texts: list[str], statement: str) -> None:
+    evidence = passages(*texts).choose_evidence(statement)
+    assert len(evidence) <= 2
+    assert bool(evidence) == any(map(str.strip, texts))
     wanted = frozenset(content_words(statement))
-    assert len(used) <= len(wanted)
-    assert all(one.words & wanted for one in used)
+    for one in evidence:
+        words = sum(len(part.text.split()) for part in one.parts)
+        assert len(one.parts) <= MAX_JOINED_SENTENCES
+        assert words <= MAX_JOINED_WORDS or len(one.parts) == 1
+        assert all(part.text in texts[part.passage] for part in one.parts)
+        if len(one.parts) > 1:
+            assert one.parts == sorted(one.parts)
+            assert all(part.words & wanted for part in one.parts)
 
 
 # Windows of a second reader ----------------------------------------------------------------------

@@ -10,10 +10,10 @@ from tests.judging.readers import NO, OPEN, YES, Reader, documents, run
 from trustassay.core.capabilities import Entailment
 from trustassay.errors import UsageError
 from trustassay.judging.passages import Passages, choose_windows
+from trustassay.judging.readings import combine_readers
 from trustassay.judging.second_reader import (
     SecondReader,
     SecondReaderOptions,
-    combine_readers,
     read_deciding_statements,
 )
 from trustassay.text.sentences import load_splitter

@@ -28,11 +28,9 @@ from trustassay.judging.second_reader import SecondReader
 from trustassay.judging.verdict import (
     compute_standing,
     correct_for_title,
-    find_contradicting,
     find_covering_sentence,
     find_inner_names,
     find_opposite,
-    find_supporting,
     is_borderline,
     split_written_words,
 )
@@ -40,57 +38,6 @@ from trustassay.judging.verdict import (
 # Rules on probabilities -------------------------------------------------------------------------
 
 probability = st.floats(0, 1)
-
-
-def probabilities(entailment: float, contradiction: float) -> Entailment:
-    """Return a row in which the two are scaled down to a sum of 1 at most."""
-    total = max(1.0, entailment + contradiction)
-    entailment, contradiction = entailment / total, contradiction / total
-    return Entailment(entailment, max(0.0, 1 - entailment - contradiction), contradiction)
-
-
-rows = st.lists(st.builds(probabilities, probability, probability), max_size=5)
-
-
-def test_the_passage_that_entails_most_supports() -> None:
-    read = [Entailment(0.6, 0.4, 0), Entailment(0.9, 0.1, 0), Entailment(0.9, 0, 0.1)]
-    assert find_supporting(read, 0.5) == 1  # of equal ones the first
-    assert find_supporting(read, 0.9) == 1  # the threshold itself is enough
-    assert find_supporting(read, 0.91) is None
-    assert find_supporting([], 0.5) is None
-
-
-@given(rows, probability)
-def test_what_supports_entails_more_than_all_others(
-    read: list[Entailment], threshold: float
-) -> None:
-    place = find_supporting(read, threshold)
-    best = max((one.entailment for one in read), default=-1.0)
-    assert (place is not None) == (best >= threshold and bool(read))
-    assert place is None or read[place].entailment == best
-
-
-def test_only_a_near_passage_contradicts() -> None:
-    read = [Entailment(0, 0.1, 0.9), Entailment(0.2, 0.2, 0.6), Entailment(0.3, 0.2, 0.5)]
-    assert find_contradicting(read, [1, 1, 1], 0.5, 0.5) == 0
-    assert find_contradicting(read, [0.4, 0.5, 1], 0.5, 0.5) == 1
-    assert find_contradicting(read, [0, 0, 1], 0.5, 0.5) == 2
-    assert find_contradicting(read, [0, 0, 1], 0.51, 0.5) is None
-    assert find_contradicting(read, [0, 0, 0], 0.5, 0.5) is None
-    assert find_contradicting([], [], 0.5, 0.5) is None
-
-
-@given(rows, st.data(), probability, probability)
-def test_what_contradicts_is_near_and_does_so_most(
-    read: list[Entailment], data: st.DataObject, threshold: float, near: float
-) -> None:
-    nearness = [data.draw(probability) for _ in read]
-    place = find_contradicting(read, nearness, threshold, near)
-    known = [row.contradiction for row, share in zip(read, nearness, strict=True) if share >= near]
-    assert (place is not None) == any(one >= threshold for one in known)
-    if place is not None:
-        assert nearness[place] >= near
-        assert read[place].contradiction == max(known)
 
 
 def test_the_order_of_claims_is_computed_by_hand() -> None:
@@ -485,7 +432,7 @@ def test_the_verdict_follows_from_the_probabilities(row: Row, verdict: str) -> N
     assert verdicts(findings) == [verdict]
 
 
-def test_one_passage_that_supports_outweighs_others_that_contradict() -> None:
+def test_the_passage_with_most_of_the_words_is_read() -> None:
     reader = Reader(lambda premise, _: YES if "old" in premise else NO)
     passages = "The tall lamp is new.", "The tall lamp is very old."
     (finding,) = judged("The tall lamp is old.", *passages, reader=reader)
@@ -494,12 +441,33 @@ def test_one_passage_that_supports_outweighs_others_that_contradict() -> None:
 
 def test_sentences_of_several_passages_support_together() -> None:
     reader = Reader(lambda premise, _: YES if "Maria" in premise and "Lisbon" in premise else OPEN)
-    passages = "Maria founded the firm. It is small.", "It rains. The firm began in Lisbon."
-    claim = "Maria founded the firm in Lisbon."
-    (finding,) = judged(claim, *passages, reader=reader)
+    passages = "Maria founded the firm. It is small.", "It rains. The firm began in sunny Lisbon."
+    (finding,) = judged("Maria founded the firm in sunny Lisbon.", *passages, reader=reader)
     assert (finding.row.verdict, finding.row.passages) == ("supported", [1, 2])
-    assert finding.row.quote == "Maria founded the firm. The firm began in Lisbon."
-    assert verdicts(judged(claim, *passages, reader=reader, joined=False)) == ["not found"]
+    assert finding.row.quote == "Maria founded the firm. The firm began in sunny Lisbon."
+    assert finding.row.why == "passages [1] and [2] support it (0.80)"
+
+
+def test_the_mean_of_two_readings_counts() -> None:
+    passage = "The lamp is tall and it rains. Nobody lives here. The lamp is old, as people say."
+    claim = "The tall lamp is old."
+    # One reading is of the whole passage, the other of the sentences with the claim's words.
+    for whole, part, entailment in (
+        ((0.9, 0.1, 0.0), (0.9, 0.1, 0.0), 0.9),
+        ((0.9, 0.1, 0.0), (0.5, 0.5, 0.0), 0.75),
+        ((0.9, 0.1, 0.0), (0.1, 0.9, 0.0), 0.5),
+    ):
+        reader = Reader(lambda premise, _, w=whole, p=part: w if "Nobody" in premise else p)
+        (finding,) = judged(claim, passage, reader=reader)
+        assert len(reader.asked) == 2
+        assert finding.row.entailment == pytest.approx(entailment)
+        assert finding.row.verdict == "supported"
+
+
+def test_sentences_of_several_passages_contradict_nothing() -> None:
+    passages = "Maria founded the firm.", "The firm began in sunny Lisbon."
+    claim = "Maria founded the firm in sunny Lisbon."
+    assert verdicts(judged(claim, *passages, reader=Reader(lambda *_: NO))) == ["not found"]
 
 
 @pytest.mark.parametrize(
@@ -618,7 +586,7 @@ def test_a_detail_of_another_passage_does_not_prevent_support() -> None:
 def test_a_detail_prevents_the_support_of_sentences_together() -> None:
     reader = Reader(lambda premise, _: YES if "Maria" in premise and "firm" in premise else OPEN)
     passages = "Maria came early.", "The firm began."
-    (finding,) = judged("Maria founded the firm in 1999.", *passages, reader=reader)
+    (finding,) = judged("Maria began the early firm in 1999.", *passages, reader=reader)
     assert (finding.row.verdict, finding.row.why) == ("not found", "no passage has 1999")
 
 
@@ -633,19 +601,6 @@ def test_no_claim_with_a_detail_that_no_passage_has_is_supported(
     passages = ["The tall lamp is old.", *(f"Here is {one} now." for one in sorted(known))]
     finding = run(verifier(Reader(lambda *_: YES), *passages).judge(claim))
     assert finding.row.verdict == ("supported" if known.issuperset(details) else "not found")
-
-
-@given(st.lists(st.sampled_from([YES, OPEN, NO]), min_size=1, max_size=4))
-def test_a_claim_is_supported_as_soon_as_one_passage_read_supports_it(read: list[Row]) -> None:
-    passages = [f"The tall lamp number {n} is old." for n in range(2, 2 + len(read))]
-    reader = Reader(
-        lambda premise, _: read[int(premise.split()[4]) - 2],
-    )
-    judge = verifier(reader, *passages, passages=4, joined=False)
-    (claim,) = build_claims("", "The tall lamp is new.", SPLIT)
-    row = run(judge.judge(claim)).row
-    expected = "supported" if YES in read else "contradicted" if NO in read else "not found"
-    assert row.verdict == expected
 
 
 def test_a_passage_about_something_else_does_not_contradict() -> None:

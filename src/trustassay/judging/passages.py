@@ -1,18 +1,14 @@
 """Chooses the parts of an answer's passages that a statement is read against.
 
-Passages are folded and split into sentences once. A statement is read
-
-1. against the excerpts that share most words with it (:meth:`Passages.find_nearest`),
-2. against sentences and windows that share them together (:meth:`Passages.find_joint_evidence`),
-3. by a second reader, against windows (:meth:`Passages.choose_windows`).
-
-Evidence is chosen nowhere else.
+Passages are folded and split into sentences once. A reader gets two short texts for a statement
+(:meth:`Passages.choose_evidence`): the window of all passages with most of its words, and sentences
+of all passages that have its words together. A second reader gets windows
+(:meth:`Passages.choose_windows`). Evidence is chosen nowhere else.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple
 
 from trustassay.core.capabilities import Entailment, Models
@@ -20,18 +16,21 @@ from trustassay.core.sample import Document
 from trustassay.text.cleaning import fold, fold_text, strip_html
 from trustassay.text.mapped import MappedText
 from trustassay.text.quantities import spell_dates
-from trustassay.text.sentences import Splitter, pack_sentences
+from trustassay.text.sentences import Splitter
 from trustassay.text.tables import holds_data, spell_data
 from trustassay.text.words import content_words
 
-MAX_EXCERPT_WORDS = 400
-"""Words of a passage up to which it is read in one piece, and of each excerpt of a longer one."""
-MAX_JOINED_WORDS = 80
-"""Words of joined sentences: as much as the embedded entailer reads at once."""
-MAX_JOINED_SENTENCES = 4
+MAX_EVIDENCE_WORDS = 100
+"""Words of the window that a reader gets, unless its one sentence has more; ``embedded`` reads as
+many at once. Measured by ``lab/benchmarks/reading.py``, as are the next three."""
+MAX_JOINED_WORDS = 120
+"""Words of joined sentences, unless the first one has more."""
+MAX_JOINED_SENTENCES = 6
+MIN_WORDS_MORE = 2
+"""Words of a statement that one of both has and the other lacks, from which it is read alone."""
 MAX_WINDOWS = 3
 MAX_WINDOW_WORDS = 60
-"""Words of a window, unless its one sentence has more."""
+"""Words of a second reader's window, unless its one sentence has more."""
 
 
 class PassageSentence(NamedTuple):
@@ -47,24 +46,6 @@ class PassageSentence(NamedTuple):
     """Its content words."""
 
 
-class PassageExcerpt(NamedTuple):
-    """The text that a reader gets: a passage, or consecutive sentences of a long one."""
-
-    passage: int
-    """Index of its passage, from 0."""
-    text: str
-    """The text."""
-    title: str
-    """The title of the passage; may be empty."""
-    words: frozenset[str]
-    """Content words of text and title, with data spelled as sentences."""
-
-    @property
-    def premise(self) -> str:
-        """The text below its title, if there is one."""
-        return add_title(self.text, self.title)
-
-
 class PassageWindow(NamedTuple):
     """Consecutive sentences of a passage."""
 
@@ -75,7 +56,7 @@ class PassageWindow(NamedTuple):
     end: int
     """Index behind its last sentence."""
     words: frozenset[str]
-    """Its content words."""
+    """Its content words, and those of its passage's title where a reader gets that as well."""
     text: str
     """Its text."""
 
@@ -83,6 +64,35 @@ class PassageWindow(NamedTuple):
         """Whether both windows have a sentence in common."""
         same = self.passage == other.passage
         return same and self.start < other.end and other.start < self.end
+
+
+class Evidence(NamedTuple):
+    """A text that a reader gets for a statement."""
+
+    parts: Sequence[PassageSentence | PassageWindow]
+    """A window, or sentences of one or several passages in reading order."""
+    title: str = ""
+    """The title of the window's passage; sentences have none."""
+
+    @property
+    def text(self) -> str:
+        """The text without the title."""
+        return "\n".join(part.text for part in self.parts)
+
+    @property
+    def premise(self) -> str:
+        """The text below its title, if there is one."""
+        return add_title(self.text, self.title)
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The content words of all parts."""
+        return frozenset().union(*(part.words for part in self.parts))
+
+    @property
+    def passages(self) -> list[int]:
+        """The indices of its passages, ascending."""
+        return sorted({part.passage for part in self.parts})
 
 
 def add_title(text: str, title: str) -> str:
@@ -135,81 +145,79 @@ class Passages:
         self.data = {number for number, text in enumerate(self.texts) if holds_data(text)}
         """Indices of the passages that contain rows of data."""
 
-    @cached_property
-    def excerpts(self) -> list[PassageExcerpt]:
-        """All passages in excerpts of up to 400 words, cut at the ends of sentences."""
-        return [
-            excerpt for number in range(len(self.texts)) for excerpt in self._cut_excerpts(number)
-        ]
+    def choose_evidence(self, statement: str) -> list[Evidence]:
+        """Return the texts that a statement is read against: two at most, none without passages.
 
-    def _cut_excerpts(self, number: int, statement: str | None = None) -> list[PassageExcerpt]:
-        """Return a passage in excerpts; of long data only the rows that a statement is about."""
-        text, title = self.texts[number], self.titles[number]
-        texts = [text] if text.strip() else []
-        if len(text.split()) > MAX_EXCERPT_WORDS:
-            sentences = (sentence.text.split() for sentence in self.sentences[number])
-            if statement is not None:
-                rows = self._split(spell_data(text, statement))
-                sentences = (words for row in rows if (words := row.split()))
-            # Excerpts of a long passage lose its line breaks.
-            texts = [" ".join(words) for words in pack_sentences(sentences, MAX_EXCERPT_WORDS)]
-        return [
-            PassageExcerpt(
-                number,
-                excerpt_text,
-                title,
-                frozenset(content_words(f"{title} {spell_data(excerpt_text)}")),
-            )
-            for excerpt_text in texts
-        ]
+        One is the window of all passages that has most words of the statement, the other the
+        sentences of all passages that have its words together. If one of them has several words
+        more, it is read alone. Rows of data are in no sentences, because one row would lend its
+        values to another.
+        """
+        evidence = self.find_nearest(statement, 1)
+        if sentences := _choose_joint_sentences(statement, list(self._prose)):
+            evidence.append(Evidence(sentences))
+        if len({part.text for part in evidence}) < 2:
+            return evidence[:1]
+        wanted = frozenset(content_words(statement))
+        window, joint = (part.words & wanted for part in evidence)
+        if len(joint - window) >= MIN_WORDS_MORE:
+            return evidence[1:]
+        return evidence[:1] if len(window - joint) >= MIN_WORDS_MORE else evidence
 
-    def _find_excerpts(self, statement: str) -> list[PassageExcerpt]:
-        """Return all excerpts that a statement may be read against."""
-        # A reader must not take the values of other rows; a short passage reaches it whole, and
-        # it selects the rows itself.
-        data = {number: self._cut_excerpts(number, statement) for number in self.data}
-        prose = [excerpt for excerpt in self.excerpts if excerpt.passage not in data]
-        return sorted(chain(prose, *data.values()), key=lambda excerpt: excerpt.passage)
-
-    def find_nearest(self, statement: str, most: int) -> list[tuple[PassageExcerpt, float]]:
-        """Return the excerpts that share most content words with a statement.
+    def find_nearest(self, statement: str, most: int) -> list[Evidence]:
+        """Return the window with most words of a statement of each of the nearest passages.
 
         Args:
             statement: the statement.
-            most: how many excerpts to return at most.
+            most: how many passages to return at most.
 
         Returns:
-            Excerpts with their shares of the statement's words, 0 to 1, descending; of equal
-            shares, in the order of the passages.
+            One window a passage, those with most of the statement's words first; of equal ones
+            those with fewest other words, then in the order of the passages.
         """
         wanted = frozenset(content_words(statement))
-        excerpts = self._find_excerpts(statement) if self.data else self.excerpts
-        shares = [len(wanted & excerpt.words) / max(1, len(wanted)) for excerpt in excerpts]
-        # Sorting is stable: equal shares keep the order of the passages.
-        order = sorted(range(len(shares)), key=lambda place: -shares[place])
-        return [(excerpts[place], shares[place]) for place in order[:most]]
+        best = [
+            max(windows, key=lambda window: len(window.words & wanted))
+            for number in range(len(self.texts))
+            if (windows := self._find_windows(number, statement))
+        ]
+        # Sorting is stable: equal ones keep the order of the passages.
+        best.sort(key=lambda one: (-len(one.words & wanted), len(one.words - wanted)))
+        return [Evidence([window], self.titles[window.passage]) for window in best[:most]]
 
-    def find_joint_evidence(
-        self, statement: str
-    ) -> list[Sequence["PassageSentence | PassageWindow"]]:
-        """Return the groups of sentences to read where no excerpt alone supports a statement.
+    def _find_windows(self, number: int, statement: str) -> list[PassageWindow]:
+        """Return the windows of a passage; of data only those of rows that a statement is about."""
+        if number not in self.data:
+            return self._windows_of_prose[number]
+        rows = self._split(spell_data(self.texts[number], statement))
+        return self._cut_titled_windows(number, [row.strip() for row in rows if row.strip()])
 
-        First come sentences of all passages that share its words between them, then windows around
-        its words. Passages with rows of data are left out, because one row would lend its values
-        to another.
-        """
-        prose = [
-            [] if number in self.data else sentences
+    @cached_property
+    def _windows_of_prose(self) -> list[list[PassageWindow]]:
+        """The windows of each passage; none of data."""
+        return [
+            []
+            if number in self.data
+            else self._cut_titled_windows(number, [sentence.text for sentence in sentences])
             for number, sentences in enumerate(self.sentences)
         ]
-        # Sentences first, since they are shorter; windows only if they did not suffice.
-        chosen = _choose_joint_sentences(statement, list(chain.from_iterable(prose)))
-        around = choose_windows(
-            statement, [[sentence.text for sentence in sentences] for sentences in prose]
-        )
-        # A single sentence was already read within its excerpt. Without any sentence that shares a
-        # word the windows have none either.
-        return [group for group in (chosen[1:] and chosen, chosen and around) if group]
+
+    def _cut_titled_windows(self, number: int, sentences: Sequence[str]) -> list[PassageWindow]:
+        title_words = frozenset(content_words(self.titles[number]))
+        return [
+            window._replace(words=window.words | title_words)
+            for window in _cut_windows(number, sentences, MAX_EVIDENCE_WORDS)
+        ]
+
+    @cached_property
+    def _prose(self) -> list[PassageSentence]:
+        """The sentences of all passages without data."""
+        return [
+            sentence
+            for number, sentences in enumerate(self.sentences)
+            if number not in self.data
+            for sentence in sentences
+        ]
 
     def choose_windows(self, statement: str) -> list[PassageWindow]:
         """Return the windows of the passages that a second reader gets."""

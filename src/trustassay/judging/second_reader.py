@@ -1,4 +1,4 @@
-"""The second reader of claims: its options, its probabilities and those of both readers together.
+"""The second reader of claims: its options, and which statements it reads.
 
 The second reader is a better and slower entailment model than the first. It does not read whole
 passages but the windows that share most words with a claim
@@ -6,7 +6,6 @@ passages but the windows that share most words with a claim
 choice of the model, and a local model takes seconds for each hundred tokens.
 """
 
-import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from trustassay.core.capabilities import Entailment, Models
 from trustassay.core.event_loop import gather_all
 from trustassay.errors import UsageError
 from trustassay.judging.passages import PassageWindow, ask_reader
+from trustassay.judging.readings import combine_readers
 
 ROLE = "second"
 """The role of the second reader among the entailment models."""
@@ -23,32 +23,9 @@ PART_READ_BY_SECOND = "second"
 """The part of an assessment that counts the statements the second reader has read."""
 REASON_READ_ALONE = "the second reader alone read it: the first does not read its language"
 REASON_UNMEASURED = "how well the second does was not measured"
-PROBABILITY_MARGIN = 1e-4
-"""Distance from 0 and 1 to which probabilities are clipped before taking log-odds."""
 # "300" (answers), "25%" (of the answers), "600s" (seconds)
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(%|s|)")
 T = TypeVar("T")
-
-
-def combine_readers(first: Entailment, second: Entailment) -> Entailment:
-    """Return the probabilities of two readers together.
-
-    The log-odds of entailment are the mean of both readers': weights fitted to human labels came
-    out nearly equal (``lab/benchmarks/second_reader.py``). The remaining probability is divided
-    between neutral and contradiction in the second reader's proportion.
-    """
-    logit = (_compute_logit(first.entailment) + _compute_logit(second.entailment)) / 2
-    entailment = 1 / (1 + math.exp(-logit))
-    # Where the second reader gives everything to entailment there is no proportion; neutral takes
-    # all.
-    remaining = second.neutral + second.contradiction
-    against = second.contradiction / remaining if remaining else 0.0
-    return Entailment(entailment, (1 - entailment) * (1 - against), (1 - entailment) * against)
-
-
-def _compute_logit(probability: float) -> float:
-    p = min(max(probability, PROBABILITY_MARGIN), 1 - PROBABILITY_MARGIN)
-    return math.log(p / (1 - p))
 
 
 @dataclass(frozen=True, slots=True)

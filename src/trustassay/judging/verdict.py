@@ -5,16 +5,15 @@ The steps, in this order:
 1. Rules that need no reader. A short sentence that is one of the passages' sentences is supported;
    a claim is contradicted where a passage says the opposite in the same words. A comparison is
    judged by the numbers of a table (:mod:`trustassay.judging.table_checks`).
-2. The nearest excerpts are read one by one. A title may complete its text and supports nothing by
-   itself.
+2. A reader reads the window of all passages with most of the claim's words, and sentences of all
+   passages that have its words together (:meth:`Passages.choose_evidence`). The mean of the
+   log-odds counts. A title may complete its text and supports nothing by itself.
 3. A claim that the documents do not cover a topic is contradicted where a sentence covers it.
-4. Where no excerpt supports a claim, sentences of all passages that share its words are read
-   together, and then windows around its words.
-5. A claim about data counts as supported by the mean of a reader's probability and the share of
+4. A claim about data counts as supported by the mean of a reader's probability and the share of
    its words that the rows it is about have, since readers are trained on prose.
-6. A claim with a number, date or name that no passage has, or that data have only in other rows
+5. A claim with a number, date or name that no passage has, or that data have only in other rows
    than those of the claim's dates, is not supported, whatever a reader says.
-7. A near excerpt on the same subject may contradict the claim. Otherwise it is not found.
+6. A window on the same subject may contradict the claim. Otherwise it is not found.
 
 A second reader may change the verdict of the first one (:meth:`ClaimVerifier.judge_again`), but not
 the verdict of a rule.
@@ -35,12 +34,13 @@ from trustassay.judging.data_details import DataDetails, has_swapped_numbers
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.evidence import ClaimSpan, ClaimVerdict, JudgedClaim
 from trustassay.judging.passages import (
-    PassageExcerpt,
+    Evidence,
     Passages,
     PassageSentence,
     PassageWindow,
     ask_reader,
 )
+from trustassay.judging.readings import average_readings
 from trustassay.judging.second_reader import SecondReader
 from trustassay.judging.table_checks import check_comparisons, find_comparison
 from trustassay.text.citations import strip_citations
@@ -85,51 +85,15 @@ class ClaimFinding(NamedTuple):
 class VerdictOptions:
     """How claims are judged."""
 
-    passages: int = 3
-    """The number of excerpts that a claim is read against."""
     threshold: float = 0.5
     """Probability from which a passage supports."""
     contradiction: float = 0.5
     """Probability from which a passage contradicts."""
     near: float = 0.5
     """Share of a claim's words that a passage must have to contradict it."""
-    joined: bool = True
-    """Whether sentences of several passages are read together."""
 
 
 # Rules on probabilities -------------------------------------------------------------------------
-
-
-def find_supporting(rows: Sequence[Entailment], threshold: float) -> int | None:
-    """Return the index of the passage that entails a claim most, or ``None`` if none does.
-
-    Args:
-        rows: the probabilities for each passage; of equal ones the first counts.
-        threshold: the probability from which a passage supports a claim, 0 to 1.
-    """
-    if not rows:
-        return None
-    best = max(range(len(rows)), key=lambda place: rows[place].entailment)
-    return best if rows[best].entailment >= threshold else None
-
-
-def find_contradicting(
-    rows: Sequence[Entailment], nearness: Sequence[float], threshold: float, near: float
-) -> int | None:
-    """Return the index of the passage that contradicts a claim most, or ``None`` if none does.
-
-    Args:
-        rows: the probabilities for each passage.
-        nearness: for each passage, how near it is to the claim's subject, 0 to 1. A model finds
-            contradictions between texts on different subjects, so distant passages do not count.
-        threshold: the probability from which a passage contradicts a claim, 0 to 1.
-        near: the least nearness of a passage that counts.
-    """
-    places = [place for place in range(len(rows)) if nearness[place] >= near]
-    if not places:
-        return None
-    most = max(places, key=lambda place: rows[place].contradiction)
-    return most if rows[most].contradiction >= threshold else None
 
 
 def compute_standing(probabilities: Entailment, *, detail_missing: bool) -> float:
@@ -449,15 +413,6 @@ class ClaimVerifier:
     def _all_words(self) -> list[str]:
         return sorted(frozenset().union(*self._words))
 
-    def find_excerpts(self, claim: Claim) -> list[PassageExcerpt]:
-        """Return the excerpts that a claim is read against; none if it claims nothing."""
-        if claim.hypothesis is None:
-            return []
-        return [
-            excerpt
-            for excerpt, _ in self.passages.find_nearest(claim.hypothesis, self._options.passages)
-        ]
-
     async def judge(self, claim: Claim) -> ClaimFinding:
         """Judge one claim; the module's docstring lists the steps."""
         if claim.hypothesis is None:
@@ -580,58 +535,56 @@ class ClaimVerifier:
         )._replace(read=False)
 
     async def _judge_by_reading(self, claim: Claim, text: str) -> ClaimFinding:
-        """Judge a claim by readers: each near excerpt by itself, then sentences together."""
+        """Judge a claim by what a reader says of the evidence for it."""
         options, work = self._options, self._work
-        # Step 2 of the module's docstring: the nearest excerpts, one by one, and titles apart.
-        near = await work(self.passages.find_nearest, text, options.passages)
+        # Step 2 of the module's docstring.
+        evidence = await work(self.passages.choose_evidence, text)
         rows = await gather_all(
-            ask_reader(self._models, excerpt.premise, text) for excerpt, _ in near
+            self._read(text, part.text, part.title, part.premise) for part in evidence
         )
-        rows = await gather_all(
-            correct_for_title(
-                self._models, text, excerpt.text, excerpt.title, row, options.threshold
-            )
-            for (excerpt, _), row in zip(near, rows, strict=True)
-        )
-        numbers = [excerpt.passage for excerpt, _ in near]
-        place = find_supporting(rows, options.threshold)
+        # The first text is of one passage, unless only sentences of several are read: it says
+        # better what is contradicted.
+        both = average_readings(rows, rows[0]) if rows else Entailment(0.0, 1.0, 0.0)
+        supports = both.entailment >= options.threshold
         # Step 3: a denial is judged by whether a sentence covers its topic. A reader's support
         # counts unless such a sentence exists and is not itself a denial.
         if claim.topic is not None:
             sentence = await work(
                 find_covering_sentence, fold_text(claim.topic), self._all_sentences
             )
-            if place is None or (sentence is not None and not _is_denial(sentence.text)):
+            if not supports or (sentence is not None and not _is_denial(sentence.text)):
                 return await work(self._judge_denial, claim, claim.topic, sentence)
-        # The best entailment of any excerpt is reported, also where the claim is not supported.
-        best = max((row.entailment for row in rows), default=0.0)
-        if place is not None:
-            return await work(self._build_supported, claim, [numbers[place]], rows[place])
-        # Step 4: two groups of sentences at most, the second only if the first does not support it.
-        for used in await work(self.passages.find_joint_evidence, text) if options.joined else ():
-            together = await ask_reader(self._models, "\n".join(part.text for part in used), text)
-            if together.entailment >= options.threshold:
-                return await work(
-                    self._build_supported, claim, _find_passage_numbers(used), together, used
-                )
-        # Step 5: what a reader half supports may be decided by the words of the data.
-        if self.passages.data and (
-            finding := await work(self._judge_by_data, claim, text, numbers, rows)
+        if supports:
+            best = max(range(len(rows)), key=lambda place: rows[place].entailment)
+            return await work(self._build_supported, claim, evidence[best], both)
+        nearest = await work(self.passages.find_nearest, text, 1)
+        if not nearest:
+            return await work(self._build_not_found, claim, None, both)
+        (number,) = nearest[0].passages
+        # Step 4: what a reader half supports may be decided by the words of the data.
+        if number in self.passages.data and (
+            finding := await work(self._judge_by_data, claim, text, number, both)
         ):
             return finding
-        # Step 7: a contradiction needs a passage on the same subject.
-        about = [self._compute_nearness(text, number) for number in numbers]
-        against = find_contradicting(rows, about, options.contradiction, options.near)
-        if against is not None:
-            return await work(
-                self._build_contradicted, claim, numbers[against], rows[against], best
-            )
-        # A passage that shares no word with the claim is not worth quoting.
-        closest = numbers[:1] if near and near[0][1] > 0 else []
-        return await work(self._build_not_found, claim, closest, rows, best)
+        # Step 6: a contradiction needs a text of one passage, and on the same subject.
+        contradicts = both.contradiction >= options.contradiction
+        if (
+            contradicts
+            and evidence[0].passages == [number]
+            and self._compute_nearness(text, number) >= options.near
+        ):
+            return await work(self._build_contradicted, claim, number, both)
+        return await work(self._build_not_found, claim, number, both)
+
+    async def _read(self, claim: str, text: str, title: str, premise: str) -> Entailment:
+        """Return a reader's probabilities for a claim and a text below its title."""
+        row = await ask_reader(self._models, premise, claim)
+        return await correct_for_title(
+            self._models, claim, text, title, row, self._options.threshold
+        )
 
     def _judge_by_data(
-        self, claim: Claim, text: str, numbers: Sequence[int], rows: Sequence[Entailment]
+        self, claim: Claim, text: str, number: int, read: Entailment
     ) -> ClaimFinding | None:
         """Return a claim as supported if its words and values are in the rows that it is about.
 
@@ -640,39 +593,37 @@ class ClaimVerifier:
         Args:
             claim: the claim.
             text: its hypothesis.
-            numbers: the passages that a reader read.
-            rows: the reader's probabilities for each of them.
+            number: the passage whose rows a reader read.
+            read: the reader's probabilities.
         """
         compares = find_comparison(text) or _COMPARES.search(text)
         if compares or _is_negated(list(plain_words(text))):
             return None
+        title = self.passages.titles[number]
+        spelled = spell_data(self.passages.texts[number], text)
         wanted = frozenset(content_words(text))
-        for number, read in zip(numbers, rows, strict=True):
-            if number not in self.passages.data:
-                continue
-            title = self.passages.titles[number]
-            spelled = spell_data(self.passages.texts[number], text)
-            words = frozenset(content_words(f"{title} {spelled}"))
-            share = len(wanted & words) / max(1, len(wanted))
-            mean = (read.entailment + share) / 2
-            if mean < self._options.threshold or read.contradiction >= self._options.contradiction:
-                continue
-            # Names and numbers must be in these rows, not in others, and in the right columns.
-            data = read_data(self.passages.texts[number])
-            assert data  # The passage is one of those with data.
-            if has_swapped_numbers(text, select_rows(data.rows, text)):
-                continue
-            if not KnownDetails([spelled], [title], self._question).find_missing(text):
-                probabilities = _add_neutral(mean, min(read.contradiction, 1 - mean))
-                reason = (
-                    f"passage [{number + 1}] has its values and {share:.0%} of its words"
-                    f" (the reader: {read.entailment:.2f}; the mean of both: {mean:.2f})"
-                )
-                quote = self._quote_closest(claim, number)
-                return self._build_unless_detail_missing(
-                    claim, probabilities, [number], reason, quote=quote
-                )
-        return None
+        share = len(wanted & frozenset(content_words(f"{title} {spelled}"))) / max(1, len(wanted))
+        mean = (read.entailment + share) / 2
+        if mean < self._options.threshold or read.contradiction >= self._options.contradiction:
+            return None
+        # Names and numbers must be in these rows, not in others, and in the right columns.
+        data = read_data(self.passages.texts[number])
+        assert data  # The passage is one of those with data.
+        if has_swapped_numbers(text, select_rows(data.rows, text)):
+            return None
+        if KnownDetails([spelled], [title], self._question).find_missing(text):
+            return None
+        reason = (
+            f"passage [{number + 1}] has its values and {share:.0%} of its words"
+            f" (the reader: {read.entailment:.2f}; the mean of both: {mean:.2f})"
+        )
+        return self._build_unless_detail_missing(
+            claim,
+            _add_neutral(mean, min(read.contradiction, 1 - mean)),
+            [number],
+            reason,
+            quote=self._quote_closest(claim, number),
+        )
 
     def _judge_denial(
         self, claim: Claim, topic: str, sentence: PassageSentence | None
@@ -750,21 +701,17 @@ class ClaimVerifier:
             return 0.0
         return self.passages.largest_share(text, number)
 
-    def _build_supported(
-        self,
-        claim: Claim,
-        numbers: Sequence[int],
-        row: Entailment,
-        sentences_used: Sequence[PassageSentence | PassageWindow] = (),
-    ) -> ClaimFinding:
+    def _build_supported(self, claim: Claim, evidence: Evidence, row: Entailment) -> ClaimFinding:
+        """Return a claim as supported by the evidence that supports it most."""
+        numbers = evidence.passages
         places = " and ".join(f"[{number + 1}]" for number in numbers)
         reason = f"passage {places} supports it"
-        if sentences_used:
+        quote = self._quote_closest(claim, numbers[0])
+        if len(evidence.parts) > 1:
             several = f"passages {places}", f"sentences of passage {places} together"
             reason = f"{several[len(numbers) == 1]} support it"
+            quote = " ".join(part.text for part in evidence.parts)[:MAX_QUOTE_CHARACTERS]
         reason += f" ({row.entailment:.2f})"
-        joined = " ".join(sentence.text for sentence in sentences_used)
-        quote = joined[:MAX_QUOTE_CHARACTERS] or self._quote_closest(claim, numbers[0])
         return self._build_unless_detail_missing(claim, row, numbers, reason, quote=quote)
 
     def _build_unless_detail_missing(
@@ -785,28 +732,23 @@ class ClaimVerifier:
             claim, "supported", row, numbers, reason, borderline=near, **row_fields
         )
 
-    def _build_contradicted(
-        self, claim: Claim, number: int, row: Entailment, best: float
-    ) -> ClaimFinding:
+    def _build_contradicted(self, claim: Claim, number: int, row: Entailment) -> ClaimFinding:
         reason = f"passage [{number + 1}] says otherwise ({row.contradiction:.2f})"
-        probabilities = _add_neutral(best, row.contradiction)
         quote = self._quote_closest(claim, number)
-        return self._build_finding(
-            claim, "contradicted", probabilities, [number], reason, quote=quote
-        )
+        return self._build_finding(claim, "contradicted", row, [number], reason, quote=quote)
 
-    def _build_not_found(
-        self, claim: Claim, closest: Sequence[int], rows: Sequence[Entailment], best: float
-    ) -> ClaimFinding:
+    def _build_not_found(self, claim: Claim, nearest: int | None, row: Entailment) -> ClaimFinding:
         """Return a claim as not found, with its words that no passage has, if any."""
         absent = self._find_absent_words(claim)
         reason = "no passage says this"
         if absent:
             reason += f"; not in any of them: {', '.join(absent[:6])}"
-        probabilities = _add_neutral(best, max((row.contradiction for row in rows), default=0.0))
-        quote = "".join(self._quote_closest(claim, number) for number in closest)
+        # A passage that shares no word with the claim is not worth quoting.
+        wanted = frozenset(content_words(claim.hypothesis or ""))
+        numbers = [] if nearest is None or not wanted & self._words[nearest] else [nearest]
+        quote = "".join(self._quote_closest(claim, number) for number in numbers)
         return self._build_finding(
-            claim, "not found", probabilities, closest, reason, quote=quote, missing=absent
+            claim, "not found", row, numbers, reason, quote=quote, missing=absent
         )
 
     def _build_finding(

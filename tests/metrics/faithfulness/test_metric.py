@@ -95,10 +95,9 @@ def test_a_sentence_is_put_to_the_passages_nearest_to_it() -> None:
         "The tall lamp stands in the red house.",
         *others,
         "The tall lamp stands in a red house.",
-        metric=Faithfulness(passages=2),
         entailer=judge,
     )
-    assert len(judge.asked) == 2
+    assert len(judge.asked) == 1
     assert found.evidence[0]["passages"] == [21]
 
 
@@ -106,18 +105,11 @@ def test_sentences_of_several_passages_support_together() -> None:
     def both(premise: str, _: str) -> tuple[float, float, float]:
         return YES if "Maria" in premise and "Lisbon" in premise else OPEN
 
-    passages = ("Maria founded the firm. It is small.", "It rains. The firm began in Lisbon.")
-    found = assessed("Maria founded the firm in Lisbon.", *passages, entailer=Recorder(both))
+    passages = ("Maria founded the firm.", "It rains. The firm began in sunny Lisbon.")
+    found = assessed("Maria founded the firm in sunny Lisbon.", *passages, entailer=Recorder(both))
     (row,) = found.evidence
     assert (row["verdict"], row["passages"]) == ("supported", [1, 2])
-    assert row["quote"] == "Maria founded the firm. The firm began in Lisbon."
-    alone = assessed(
-        "Maria founded the firm in Lisbon.",
-        *passages,
-        entailer=Recorder(both),
-        metric=Faithfulness(joined=False),
-    )
-    assert alone.verdict == "not found"
+    assert row["quote"] == "Maria founded the firm. The firm began in sunny Lisbon."
 
 
 def test_a_passage_that_speaks_of_something_else_does_not_contradict() -> None:
@@ -145,7 +137,7 @@ def test_what_is_supported_near_the_line_is_borderline_and_without_a_detail_not_
     def found(answer: str, *row: float) -> Assessment:
         passages = ("Ada Lovelace wrote it in 1843.", "It was 1899 in Turin.")
         judge = Recorder(lambda premise, _: row if "Ada" in premise else (0.1, 0.9, 0))
-        return assessed(answer, *passages, entailer=judge, metric=Faithfulness(joined=False))
+        return assessed(answer, *passages, entailer=judge)
 
     sure = found("Ada Lovelace wrote it in 1843.", 0.9, 0.1, 0)
     assert "borderline" not in sure.reason
@@ -213,7 +205,6 @@ def test_claims_of_a_model() -> None:
 
 def test_options_are_checked(tmp_path: Path) -> None:
     for options in (
-        {"passages": 0},
         {"threshold": 0.0},
         {"contradiction": 1.5},
         {"near": -0.1},
@@ -343,8 +334,8 @@ def test_of_a_long_passage_the_entailer_reads_the_near_parts() -> None:
     passage = f"{filler} The tall lamp stands in the red house. {filler}"
     found = assessed("The tall lamp stands in the red house.", passage, entailer=judge)
     assert found.verdict == "supported"
-    assert len(judge.asked) == 3
-    assert max(len(premise.split()) for premise, _ in judge.asked) <= 400
+    assert len(judge.asked) == 2
+    assert max(len(premise.split()) for premise, _ in judge.asked) <= 120
     assert found.evidence[0]["quote"] == "The tall lamp stands in the red house."
 
 

@@ -50,18 +50,16 @@ class FaithfulnessOptions(Metric):
     """The options, which ``rag`` and ``tool_use`` share; see :class:`Faithfulness`."""
 
     claims: ClaimsFrom = "sentences"
-    passages: int = 3
     threshold: float = 0.5
     contradiction: float = 0.5
     near: float = 0.5
-    joined: bool = True
     splitter: str = "sentencex"
     refusal: str = "phrases"
     prompt: str | None = None
     max_tokens: int = 1024
 
     def __post_init__(self) -> None:
-        check_least(self, passages=1, max_tokens=1)
+        check_least(self, max_tokens=1)
         check_choices(self, claims=ClaimsFrom)
         for option in ("threshold", "contradiction"):
             if not 0 < getattr(self, option) <= 1:
@@ -124,9 +122,7 @@ class FaithfulnessOptions(Metric):
         Raises:
             AssessmentError: the passages are too long to assess.
         """
-        options = VerdictOptions(
-            self.passages, self.threshold, self.contradiction, self.near, self.joined
-        )
+        options = VerdictOptions(self.threshold, self.contradiction, self.near)
         question = context.sample.question
         result = ClaimVerifier(
             options, context.models, question, documents, self.split, context.second
@@ -185,18 +181,16 @@ class Faithfulness(FaithfulnessOptions):
     its worst sentence. No citations and no gold answers are needed. A refusal has no score, nor has
     an answer that brought no passages.
 
-    A sentence is put to the passages that hold most of its words, one by one. Where none supports
-    it, sentences of these passages that hold its words together are tried. It is contradicted
-    where one of the near passages contradicts it.
+    A sentence is read against the part of the passages that has most of its words, and against
+    sentences of all passages that have them together; the mean of both readings' log-odds counts.
+    It is contradicted where that part contradicts it and is on the same subject.
 
     Args:
         claims: what is judged: the ``sentences``, or the claims that a ``model``, the judge, lists.
-        passages: how many passages a sentence is put to.
         threshold: probability from which a passage supports.
         contradiction: probability from which a passage contradicts.
         near: share of a sentence's content words that two neighbouring sentences of a passage must
             hold for it to contradict it.
-        joined: try sentences of several passages together.
         splitter: sentence splitter by name, as of ``grounding``.
         refusal: refusal detector by name, as of ``grounding``.
         prompt: file of a template for ``claims=model``, with ``question`` and ``answer``.

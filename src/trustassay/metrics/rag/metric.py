@@ -24,12 +24,15 @@ from trustassay.core.sample import Document, Problem, Sample, find_missing
 from trustassay.errors import UsageError
 from trustassay.judging.claims import Claim
 from trustassay.judging.evidence import JudgedClaim
+from trustassay.judging.passages import ask_reader
 from trustassay.judging.verdict import ClaimFinding, ClaimVerifier
 from trustassay.metrics.faithfulness.metric import FaithfulnessOptions
 from trustassay.statistics import Bools
 from trustassay.text.limits import TextWork
 from trustassay.text.words import amount
 
+PASSAGES_OF_FACT = 3
+"""The passages nearest to a fact, of which each may say it alone."""
 CAUSES = {
     (False, False): "retriever",
     (True, False): "generator: not used",
@@ -215,15 +218,18 @@ class Rag(FaithfulnessOptions):
         ]
         # Step 4: which passages are relevant: each one that entails a fact alone, or with others.
         pairs = [
-            (part, item.hypothesis or "") for item in golds for part in passages.find_excerpts(item)
+            (part, text)
+            for item in golds
+            if (text := item.hypothesis)
+            for part in passages.passages.find_nearest(text, PASSAGES_OF_FACT)
         ]
         entailments = await gather_all(
-            context.models.entail(part.premise, text) for part, text in pairs
+            ask_reader(context.models, part.premise, text) for part, text in pairs
         )
         entails_alone = [item.entailment >= self.threshold for item in entailments]
-        relevant = {part.passage + 1 for part, _ in compress(pairs, entails_alone)}.union(
-            *map(_supporting_passages, facts_in_passages)
-        )
+        relevant = {
+            number + 1 for part, _ in compress(pairs, entails_alone) for number in part.passages
+        }.union(*map(_supporting_passages, facts_in_passages))
         # Step 5: the figures.
         in_gold_or_passages = _build_support_table(in_gold, in_passages)
         statement_table = np.array(
