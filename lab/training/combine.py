@@ -1,11 +1,16 @@
 """Fits the two logistic combinations of encoder and lexical features, and writes entailer.json.
 
-``python -m lab.training.combine RUN OUT`` reads the exported files in OUT. Entailment is fitted on
-the attribution development files (BEGIN three domains, WiCE oracle packs, edited summaries,
-dialogue, claims), on written pairs held out and on the held-out 5 % of the training rows, by kind
-of source; contradiction among what is not entailed on those of these rows, and of other development
-files, that tell it from what is not stated. Every set weighs the same. HealthVer has no licence and
-is fitted on nowhere.
+``python -m lab.training.combine RUN OUT`` reads the exported files in OUT; ``--refit FOLDER``
+prints the fit of a folder's files, such as the shipped ones.
+
+Entailment is fitted on what ``faithfulness`` reads of the passages for a statement
+(:meth:`trustassay.judging.passages.Passages.choose_evidence`), of which the log-odds are averaged,
+and on whole premises of several windows: of the attribution development files (BEGIN three domains,
+WiCE oracle packs, edited summaries, dialogue, claims), of written pairs held out and of the
+held-out 5 % of the training rows, by kind of source; what is read of several passages, on WiCE's
+pages, answers with citations and edited summaries as well. Contradiction among what is not entailed
+is fitted on those of these rows, and of other development files, that tell it from what is not
+stated. Every set weighs the same. HealthVer has no licence and is fitted on nowhere.
 """
 
 from __future__ import annotations
@@ -25,11 +30,14 @@ from numpy.typing import NDArray
 from lab.training import data, mixture, sets, written
 from lab.training.infer import Encoder, Reading
 from trustassay.backends.embedded import read_card as shipped_card
+from trustassay.core.sample import Document
+from trustassay.judging.passages import Passages
+from trustassay.text.sentences import load_splitter
 
 __all__ = ["FEATURES", "WINDOWS", "Rows", "apply", "fit", "items", "logistic", "readings"]
 
 Floats = NDArray[np.float64]
-VERSION = "6"
+VERSION = "9"
 """Part of the name under which replies are stored: raise it with every new set of files."""
 FEATURES = (
     "entailment",
@@ -47,9 +55,17 @@ FIT = (
     "begin_wow_dev", "begin_cmu_dev", "begin_tc_dev", "wice_oracle_dev", *HELD_OUT, "fib_dev",
     "xsum_dev", "diasumfact_dev", "fm2_held", "faithdial_held", "written_held",
 )  # fmt: skip
+PASSAGES = (
+    "attributionbench-in", "attributionbench-ood", "wice_dev", "expertqa_dev", "summedits_dev",
+)  # fmt: skip
+"""Sets of statements with several passages, or long ones; at most 300 rows of each."""
+WHOLE = 0.4
+"""Weight of whole premises in a set that has them; what is read of the passages has the rest."""
+MIN_WHOLE = 20
 TELLS = (*HELD_OUT, "conjnli_dev", "megaveridicality_dev", "written_held")
 """Sets whose labels tell contradiction from what is not stated."""
 CONTRADICTION = ("contradiction_odds",)
+PASSAGE_ROWS = 300
 WINDOWS = (80, 50)
 MAX_TOKENS = 256
 HELD_OUT_ROWS = 1000
@@ -163,15 +179,80 @@ def weigh(truth: NDArray[np.bool_], balance: float) -> Floats:
     return np.asarray(balance * even + (1 - balance) / len(truth))
 
 
-def fit(
-    readings: dict[str, list[Reading]], features: Sequence[str] = FEATURES, balance: float = 0.5
-) -> dict[str, Any]:
-    """Return bias and weights for entailment; every set of FIT weighs the same.
+def evidence(name: str) -> tuple[list[tuple[str, str]], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the pairs that are read for a set's statements, each pair's row, and the labels.
+
+    Shapes (pairs,), (pairs,) and (rows,); a row without a passage has no pair.
+    """
+    # That module imports this one.
+    from lab.benchmarks.reading import read_set
+
+    if name in PASSAGES:
+        rows = [
+            (row.statement, row.passages, row.supported) for row in read_set(name, PASSAGE_ROWS)
+        ]
+    else:
+        of_set = items(name)
+        rows = [
+            (hypothesis, [premise], bool(label))
+            for (premise, hypothesis), label in zip(of_set.pairs, of_set.supported, strict=True)
+        ]
+    split = load_splitter("sentencex")
+    pairs: list[tuple[str, str]] = []
+    places: list[int] = []
+    for place, (statement, texts, _) in enumerate(rows):
+        documents = [Document(str(number), text) for number, text in enumerate(texts)]
+        chosen = Passages(documents, split).choose_evidence(statement)
+        pairs += [(part.premise, statement) for part in chosen]
+        places += [place] * len(chosen)
+    return pairs, np.array(places), np.array([label for *_, label in rows])
+
+
+def evidence_design(folder: Path, name: str) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the mean features of what is read for each statement, shape (n, features), and the
+    labels, shape (n,).
+    """
+    pairs, places, labels = evidence(name)
+    read = kept(
+        folder,
+        f"{name}.evidence-{hashlib.sha256(repr(pairs).encode()).hexdigest()[:8]}",
+        lambda: [Reading(logits) for logits in encoder(folder).windowed(pairs, *WINDOWS)],
+    )
+    features = [reading.inputs(*pair) for reading, pair in zip(read, pairs, strict=True)]
+    table = np.array([[row[name] for name in FEATURES] for row in features])
+    counts = np.bincount(places, minlength=len(labels))
+    sums = np.zeros((len(labels), len(FEATURES)))
+    np.add.at(sums, places, table)
+    return sums[counts > 0] / counts[counts > 0, None], labels[counts > 0]
+
+
+def fit(folder: Path, balance: float = 0.5) -> dict[str, Any]:
+    """Return bias and weights for entailment; every set of FIT and PASSAGES weighs the same.
 
     balance: 0 keeps each set's share of supported rows, 1 weighs both classes the same.
     """
-    every = {name: np.full(len(items(name).pairs), True) for name in FIT}
-    return _fit(readings, features, balance, every, lambda name: items(name).supported)
+    xs, ys, weights = [], [], []
+    for name in (*FIT, *PASSAGES):
+        x, labels = evidence_design(folder, name)
+        parts = [(x, labels, 1.0)]
+        if name in FIT:
+            x = design(readings(folder, name, WINDOWS), name, FEATURES)
+            long = x[:, FEATURES.index("several_windows")] > 0
+            of_long = items(name).supported[long]
+            if long.sum() > MIN_WHOLE and 0 < of_long.sum() < len(of_long):
+                parts = [(*parts[0][:2], 1 - WHOLE), (x[long], of_long, WHOLE)]
+        for table, truth, share in parts:
+            weight = weigh(truth, balance)
+            xs.append(table)
+            ys.append(truth)
+            weights.append(weight / weight.sum() * share)
+    beta = logistic(np.concatenate(xs), np.concatenate(ys), np.concatenate(weights))
+    return _name_weights(beta, FEATURES)
+
+
+def _name_weights(beta: Floats, features: Sequence[str]) -> dict[str, Any]:
+    named = {f: round(float(w), 4) for f, w in zip(features, beta[1:], strict=True)}
+    return {"bias": round(float(beta[0]), 4), "weights": named}
 
 
 def fit_contradiction(
@@ -204,8 +285,7 @@ def _fit(
         ys.append(truth)
         weights.append(weigh(truth, balance))
     beta = logistic(np.concatenate(xs), np.concatenate(ys), np.concatenate(weights))
-    named = {f: round(float(w), 4) for f, w in zip(features, beta[1:], strict=True)}
-    return {"bias": round(float(beta[0]), 4), "weights": named}
+    return _name_weights(beta, features)
 
 
 def apply(combination: dict[str, Any], readings: Sequence[Reading], name: str) -> Floats:
@@ -258,7 +338,7 @@ def card(
         "max_tokens": MAX_TOKENS,
         "windows": {"words": WINDOWS[0], "step": WINDOWS[1], "rule": "largest log-odds"},
         "combination": combination,
-        "calibration": "the logistic combination itself, fitted on " + ", ".join(FIT),
+        "calibration": "the logistic combination itself, fitted on " + ", ".join((*FIT, *PASSAGES)),
         "contradiction": contradiction | {"fitted on": list(TELLS)},
         "quantities": shipped_card()["quantities"],
         "threshold": 0.5,
@@ -274,13 +354,19 @@ def card(
 
 
 def main() -> None:
-    """Fit and write."""
+    """Fit, and write or print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("run", type=Path, nargs="?")
+    parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument("--refit", type=Path, metavar="FOLDER", help="print the fit of its files")
     args = parser.parse_args()
-    read = {name: readings(args.out, name, WINDOWS) for name in dict.fromkeys((*FIT, *TELLS))}
-    combination, contradiction = fit(read), fit_contradiction(read)
+    if args.refit:
+        print(json.dumps(fit(args.refit)))
+        return
+    if not (args.run and args.out):
+        parser.error("expected RUN and OUT, or --refit FOLDER")
+    combination = fit(args.out)
+    contradiction = fit_contradiction({name: readings(args.out, name, WINDOWS) for name in TELLS})
     text = json.dumps(card(args.run, args.out, combination, contradiction), indent=1)
     (args.out / "entailer.json").write_text(text + "\n")
     print(json.dumps([combination, contradiction]))
