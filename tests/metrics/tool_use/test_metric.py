@@ -170,6 +170,16 @@ def test_a_value_of_no_result_or_of_another_row_is_told(answer: str, value: str 
     assert found.verdict == ("sound" if value is None else "value that no result has")
 
 
+@pytest.mark.parametrize(
+    "answer",
+    ["- Gift card ID: {}", "1. **Gift card:** {}", "The payment was made with your gift card {}."],
+)
+def test_the_number_of_an_id_is_known_without_its_words(answer: str) -> None:
+    result = call({"paid_with": "gift_card_7091239"})
+    assert assessed(Q, result, say(answer.format(7091239))).verdict == "sound"
+    assert assessed(Q, result, say(answer.format(7091238))).evidence[0]["value"] == "7091238"
+
+
 def test_without_results_values_are_not_judged() -> None:
     assert assessed(ask("Hello"), say("Hello!"), Q, say("It has 12 km.")).verdict == "sound"
 

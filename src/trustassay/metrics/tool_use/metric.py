@@ -622,5 +622,5 @@ def _find_new_values(turn: AgentTurn, claims: Sequence[Claim]) -> list[list[str]
     arguments = [json.dumps(item.arguments, default=str) for item in turn.calls]
     answer = fold_text(turn.sample.response or "")
     derived = find_computed(answer, absent, results, arguments, numbers)
-    derived |= find_endings(answer, results)
+    derived |= find_endings(answer, everything)
     return [[value for value in values if value not in derived] for values in new_values]
