@@ -149,7 +149,7 @@ AGENT_WEAKNESSES: Mapping[tuple[bool, bool], Weakness] = {
         "tools: flags {} of successful chats, {} of failed ones",
         (
             MeasuredText("5 %", f"{_AGENTS}tool_use/line/false_alarms/value"),
-            MeasuredText("5 %", f"{_AGENTS}tool_use/line/caught/value"),
+            MeasuredText("3 %", f"{_AGENTS}tool_use/line/caught/value"),
         ),
     ),
     (True, True): Weakness(
