@@ -5,6 +5,7 @@ below the repository's root, or a name in ``lab/results`` without ``.json``; ``m
 ``src/trustassay/backends/weights/measured.json``. A KEY of a list is a number, or ``FIELD=VALUE``
 for the entry with that value; its spaces are written as ``_``. ``KEY&KEY`` at the end takes several
 numbers of one object, and of an interval both ends: ``auroc&interval`` of ``.80 (.74 to .86)``.
+A share between the marks may be a count: ``2 of 40``.
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ def shown(value: Any, before: str) -> str:
             raise NoFigureError(f"expected {len(value)} numbers between the marks, got {before!r}")
         parts[1::2] = [shown(one, old) for one, old in zip(value, parts[1::2], strict=True)]
         return "".join(parts)
+    if count := re.fullmatch(r"\d+ of (\d+)", before):
+        return f"{value * int(count[1]):.0f} of {count[1]}"
     if isinstance(value, str) and re.fullmatch(r"\.\d+", before):
         value = float(value.split()[0])
     if isinstance(value, float) and before.isdigit():

@@ -66,6 +66,12 @@ def test_several_numbers_of_one_object_stand_in_one_mark() -> None:
         with_figures(marker.format(SHIPPED, "interval"))
 
 
+def test_a_share_may_be_written_as_a_count() -> None:
+    marker = "<!-- figure: measured#{}/near_copies/auc -->1 of 40<!-- /figure -->"
+    value = value_of("measured", f"{SHIPPED}/near_copies/auc")
+    assert f"-->{40 * value:.0f} of 40<" in with_figures(marker.format(SHIPPED))
+
+
 def test_the_tables_are_those_of_the_files() -> None:
     assert tables.PAGE.read_text(encoding="utf-8") == tables.page(), "python -m tests.docs.guide"
 

@@ -138,6 +138,17 @@ def test_a_result_without_its_call_is_named(messages: list[Any], place: int) -> 
     assert str(fault).startswith(f"sample 1: {message}")
 
 
+@pytest.mark.parametrize(("calls", "kind"), [("x", '"x"'), ({"a": 1}, "an object"), (7, "7")])
+def test_calls_that_are_no_list_are_a_fault(calls: Any, kind: str) -> None:
+    [fault] = read_samples([{"messages": [ASKED, {**SAID, "tool_calls": calls}]}])
+    message = "messages[1].tool_calls: expected a list of calls, got "
+    assert str(fault) == f"sample 1: {message}{kind}"
+    # An empty field has no calls.
+    empty: Any
+    for empty in (None, "", [], float("nan")):
+        assert sample_of({"messages": [ASKED, {**SAID, "tool_calls": empty}]}).response
+
+
 @pytest.mark.parametrize(
     ("messages", "end"),
     [

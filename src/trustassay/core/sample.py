@@ -243,7 +243,7 @@ class _SampleParser:
 
     def add_fault(self, where: str, expected: str, value: Any) -> None:
         """Record a problem with what was expected and the value that was found."""
-        self.problems.append(Problem(where, f"{expected}, got {_describe_value(value)}"))
+        self.problems.append(Problem(where, f"{expected}, got {describe_value(value)}"))
 
     def read_text(self, name: str, *, required: bool = False) -> str | None:
         """Return a field's text, or ``None`` if it is absent or faulty.
@@ -452,7 +452,7 @@ def columns_to_rows(value: Mapping[str, Any]) -> Any:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _describe_value(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Return a short description of a JSON value for a message."""
     kinds: dict[type, str] = {dict: "an object", list: "a list"}
     if kind := kinds.get(type(value)):

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trustassay.core.sample import Problem, SampleError
+from trustassay.core.sample import Problem, SampleError, describe_value
 from trustassay.input.layouts import NAMES
 from trustassay.input.passages import RawPassage, read_passages
 from trustassay.input.prompts import read_prompt, split_prompt
-from trustassay.input.records import decode_json
+from trustassay.input.records import decode_json, is_missing
 
 _WORDS: Mapping[str, Any] = NAMES["failures"]
 _FAILURE_TEXT = re.compile(
@@ -339,7 +339,8 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
         field: the name of the field with the chat, for messages to the user.
 
     Raises:
-        SampleError: a result refers to a call that no earlier message makes.
+        SampleError: a result refers to a call that no earlier message makes, or the calls of a
+            message are no list.
     """
     context_passages, returns, steps = list[Any](), list[Any](), AgentSteps()
     turn: dict[str, Any] = {}
@@ -352,6 +353,7 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
         }
 
     for place, value in enumerate(messages):
+        _check_calls(value, f"{field}[{place}].tool_calls")
         for last in _read_value(value):
             message = last
             result_passages = (
@@ -386,6 +388,15 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
         turn |= {"response": None, **build_evidence()}
     if turn:
         yield _drop_empty_fields(turn)
+
+
+def _check_calls(message: Any, where: str) -> None:
+    """Raise a ``SampleError`` where the calls of a message are no list, and could not be read."""
+    calls = _unwrap_message(message).get("tool_calls") if isinstance(message, Mapping) else None
+    if calls and not isinstance(calls, list | tuple) and not is_missing(calls):
+        raise SampleError(
+            [Problem(where, f"expected a list of calls, got {describe_value(calls)}")]
+        )
 
 
 def _drop_empty_fields(turn: Mapping[str, Any]) -> dict[str, Any]:

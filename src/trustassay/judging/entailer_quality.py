@@ -54,7 +54,7 @@ class Weakness(NamedTuple):
 
 _NEAR_COPIES = "entailer#near_copies/kinds/kind="
 _PUBLIC = "public-labels#figures/now/"
-_SUPPORT = "embedded/faithfulness/support"
+_MEASURED = "measured#embedded:8/sets/faithfulness/set="
 _AGENTS = f"{_PUBLIC}tau-bench,_reward/all/embedded/"
 AGENTS_PAGE = "docs/methods/faithfulness.md"
 """The page about the metrics for chats with tools."""
@@ -77,11 +77,14 @@ WEAKNESSES: Mapping[str, Mapping[InputKind, Weakness]] = {
         ),
         "reworded": Weakness(
             "reworded answers: {} of pairs right (chance 50 %)",
-            (MeasuredText("63 %", "measured#embedded:8/sets/faithfulness/set=HealthVer/auc"),),
+            (MeasuredText("63 %", f"{_MEASURED}HealthVer/auc"),),
         ),
         "data": Weakness(
-            "tables: {} of pairs right on claims (chance 50 %)",
-            (MeasuredText("49 %", f"{_PUBLIC}scitab,_contradicted/report/{_SUPPORT}/value"),),
+            "data: {} of pairs right on texts, {} on claims",
+            (
+                MeasuredText("68 %", f"{_MEASURED}Quintd-1/auc"),
+                MeasuredText("49 %", f"{_MEASURED}SciTab/auc"),
+            ),
         ),
         "summaries": Weakness(
             "summaries: {} of pairs right on news, {} on edited ones",
@@ -146,7 +149,7 @@ AGENT_WEAKNESSES: Mapping[tuple[bool, bool], Weakness] = {
         "tools: flags {} of successful chats, {} of failed ones",
         (
             MeasuredText("5 %", f"{_AGENTS}tool_use/line/false_alarms/value"),
-            MeasuredText("5 %", f"{_AGENTS}tool_use/line/caught/value"),
+            MeasuredText("3 %", f"{_AGENTS}tool_use/line/caught/value"),
         ),
     ),
     (True, True): Weakness(

@@ -17,6 +17,7 @@ from trustassay.core.metric import Assessment
 from trustassay.core.sample import Sample
 from trustassay.judging.details import KnownDetails
 from trustassay.metrics import ToolUse
+from trustassay.runs.intake import BadInputError
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)
 TAGUS = "The Tagus is 1,007 km long."
@@ -170,6 +171,16 @@ def test_a_value_of_no_result_or_of_another_row_is_told(answer: str, value: str 
     assert found.verdict == ("sound" if value is None else "value that no result has")
 
 
+@pytest.mark.parametrize(
+    "answer",
+    ["- Gift card ID: {}", "1. **Gift card:** {}", "The payment was made with your gift card {}."],
+)
+def test_the_number_of_an_id_is_known_without_its_words(answer: str) -> None:
+    result = call({"paid_with": "gift_card_7091239"})
+    assert assessed(Q, result, say(answer.format(7091239))).verdict == "sound"
+    assert assessed(Q, result, say(answer.format(7091238))).evidence[0]["value"] == "7091238"
+
+
 def test_without_results_values_are_not_judged() -> None:
     assert assessed(ask("Hello"), say("Hello!"), Q, say("It has 12 km.")).verdict == "sound"
 
@@ -180,7 +191,7 @@ def test_against_an_empty_result_values_are_judged() -> None:
     assert assessed(Q, call([]), say("There is no such river.")).verdict == "sound"
     # A call of which no result was kept says nothing.
     record = {"question": "Where?", "response": "It has 12 km."}
-    for steps in ([{"tool": "find"}], [{"tool": "find", "passages": None}], 5):
+    for steps in ([{"tool": "find"}], [{"tool": "find", "passages": None}]):
         one = {**record, "steps": steps}
         run = score([one], metrics=ToolUse(), entailer=Recorder(reads), cache=None)
         assert not run.assessments[0].error
@@ -286,13 +297,29 @@ _STEP = st.dictionaries(
 
 
 @settings(max_examples=50)
-@given(st.lists(rows, max_size=3), st.lists(_STEP, max_size=5) | st.text() | st.integers())
+@given(st.lists(rows, max_size=3), st.lists(_STEP | st.text(), max_size=5))
 def test_foreign_evidence_and_steps_never_break_anything(evidence: list[Any], steps: Any) -> None:
     record = {"question": "Where?", "response": "x is 7.", "documents": ["d"], "steps": steps}
     found = Assessment("q", "tool_use", 0.5, evidence=evidence)
     ToolUse().view(Sample.parse({"id": "q", **record}), found)
     run = score([record], metrics=ToolUse(), entailer=Recorder(reads), cache=None)
     assert run.assessments[0].error is None
+
+
+@pytest.mark.parametrize("name", ["steps", "messages", "tool_calls"])
+def test_a_conversation_that_is_no_list_is_a_fault_for_this_metric(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "answers.jsonl"
+    record = {"question": "How long?", "response": TAGUS, "documents": [TAGUS], name: "x"}
+    path.write_text(json.dumps(record), encoding="utf-8")
+    settings_of_run: Json = {"entailer": Recorder(reads), "cache": None}
+    with pytest.raises(BadInputError, match=rf"answers\.jsonl:1: {name}: expected a list of .*x"):
+        score(str(path), metrics=ToolUse(), **settings_of_run)
+    # For a metric that does not read conversations it is any other field.
+    assert score(str(path), metrics="faithfulness", **settings_of_run).assessments[0].score == 1
+    record[name] = ""
+    assert not ToolUse().problems(Sample.parse(record))
 
 
 @pytest.mark.parametrize(

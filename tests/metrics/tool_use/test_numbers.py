@@ -59,6 +59,14 @@ def test_the_end_of_an_id_is_known_where_the_sentence_calls_it_so() -> None:
     assert find_endings("the card 1784", ["card_1591784"]) == set()
 
 
+def test_the_number_behind_the_last_underscore_of_an_id_is_known() -> None:
+    results = ['{"method": "gift_card_7091239"}']
+    assert find_endings("- gift card (7091239), 7091238", results) == {"7091239"}
+    # A part of the number is none that the id has, and neither is a number in an id's middle.
+    assert find_endings("gift card 1239", results) == set()
+    assert find_endings("gift card 709", ["gift_709_card", "gift_7091", "no_709.5"]) == set()
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=9))
 def test_any_data_are_read(data: object) -> None:
     assert all(isinstance(total, float) for total in read_field_totals(json.dumps(data)))

@@ -30,7 +30,7 @@ from trustassay.core.metric import (
     index_figures,
 )
 from trustassay.core.outcome import FAILED, Outcome
-from trustassay.core.sample import Document, Problem, Sample, find_missing
+from trustassay.core.sample import Document, Problem, Sample, describe_value, find_missing
 from trustassay.judging.claims import Claim
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.verdict import ClaimFinding
@@ -72,6 +72,8 @@ FAULTS = {
 }
 """The verdict of each kind of fault, by the key of its figure, the worst first."""
 _FAULT_ORDER = list(FAULTS.values())
+_LISTS = {"steps": "steps", "messages": "messages", "tool_calls": "calls"}
+"""What is in each field of a conversation, which is a list. For other metrics they are any data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +278,14 @@ class ToolUse(FaithfulnessOptions):
         return [Need("entail"), Need("chat", "judge")][: 1 + (self.claims == "model")]
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """A sample needs a response."""
-        return find_missing(sample, response="the text to assess")
+        """A sample needs a response, and lists where it has fields of a conversation."""
+        result = find_missing(sample, response="the text to assess")
+        for name, items in _LISTS.items():
+            value = sample.metadata.get(name)
+            if value and not isinstance(value, list | tuple):
+                message = f"expected a list of {items}, got {describe_value(value)}"
+                result.append(Problem(name, message))
+        return result
 
     async def assess(self, context: Context) -> Assessment:
         """Look for faults; the evidence holds each one with the step that decides."""
@@ -622,5 +630,5 @@ def _find_new_values(turn: AgentTurn, claims: Sequence[Claim]) -> list[list[str]
     arguments = [json.dumps(item.arguments, default=str) for item in turn.calls]
     answer = fold_text(turn.sample.response or "")
     derived = find_computed(answer, absent, results, arguments, numbers)
-    derived |= find_endings(answer, results)
+    derived |= find_endings(answer, everything)
     return [[value for value in values if value not in derived] for values in new_values]

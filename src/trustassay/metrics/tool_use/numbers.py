@@ -26,6 +26,10 @@ _ENDING = re.compile(
     r"\b(?:end(?:s|ing|ed)?(?: in| with)?|last (?:\w+ )?digits(?: are)?:?)\W{0,3}(\d{3,8})\b",
     re.IGNORECASE,
 )
+# The digits behind the last underscore of an id, "1784" of "gift_card_1784"; three or more of them,
+# since "2" of "item_2" may be any number.
+_LAST_OF_ID = re.compile(r"(?<=[^\W_]_)\d{3,}(?!\w|[.,]\d)")
+_PLAIN = re.compile(r"(?<![\w.,])\d{3,}(?!\w|[.,]\d)")
 _DIFFERENCE = re.compile(
     r"\b(?:total|sum|difference|remain\w*|balance|left|change|refund\w*|overall|altogether"
     r"|now (?:has|have|holds|stands))\b",
@@ -153,11 +157,16 @@ def _combine(numbers: Sequence[float]) -> set[float]:
     return result
 
 
-def find_endings(claim: str, texts: Iterable[str]) -> frozenset[str]:
-    """Return the digits that a claim gives as the end of a longer number or id of the texts."""
+def find_endings(answer: str, texts: Iterable[str]) -> frozenset[str]:
+    """Return the numbers of an answer that end a longer number or id of the texts.
+
+    The answer says that it is an end ("ending in 1784" of card_1591784), or the number is all that
+    stands behind the last underscore of an id ("gift card 1784" of gift_card_1784).
+    """
     joined = "\n".join(texts)
-    return frozenset(
+    ends = {
         digits
-        for digits in _ENDING.findall(claim)
+        for digits in _ENDING.findall(answer)
         if re.search(rf"\w{digits}(?!\w)", joined) is not None
-    )
+    }
+    return frozenset(ends | {*_LAST_OF_ID.findall(joined)}.intersection(_PLAIN.findall(answer)))
