@@ -28,9 +28,9 @@ NEAR_TOKENS, OTHER_SENTENCE_WEIGHT = 30.0, 0.35
 """Distance in tokens over which the weight of a word in the passage falls to 0; its weight in
 another sentence."""
 
-MIN_DIFFERS, MIN_DIFFERS_BESIDE_AGREEING, MIN_DIFFERS_MARGIN = 0.4, 0.5, 0.25
-"""Least ``differs`` of a contradicted quantity: if none in the passage agrees; if one agrees; and
-by how much it must then exceed ``agrees``."""
+MIN_DIFFERS, MIN_DIFFERS_MARGIN = 0.4, 0.25
+"""Least ``differs`` of a contradicted quantity; by how much it must exceed that of one that
+agrees."""
 MAX_BOUND_RATIO = 1.25
 """Largest ratio of two bounds that are compared, and of a bound and a number that supports it."""
 TIMES, AMOUNTS = ("date", "day", "time"), ("count", "points", "%", "USD", "GBP", "EUR")
@@ -69,7 +69,7 @@ def compute_verdict(premise: str, hypothesis: str) -> float:
     against = [
         finding.differs
         for finding in findings
-        if finding.differs >= (MIN_DIFFERS if finding.agrees <= 0 else MIN_DIFFERS_BESIDE_AGREEING)
+        if finding.differs >= MIN_DIFFERS
         and finding.differs - max(finding.agrees, 0) >= MIN_DIFFERS_MARGIN
     ]
     if against or not findings:
@@ -282,24 +282,22 @@ def _is_similar(quantity: Quantity, other: Quantity) -> bool:
 
 
 def _is_computed(quantity: Quantity, other: Quantity, passage: TextQuantities) -> bool:
-    """Whether a statement's quantity can be computed from two quantities of the passage.
+    """Whether a statement's quantity is the sum or the difference of two quantities of the passage.
 
-    So if it is the sum, difference, product or quotient of one of them and another in the same
-    sentence or next to it.
+    One of them is ``other``, the second one of the same dimension and in its sentence or beside it.
     """
     sentence = passage.sentences[other.place]
     near = [
         q
-        for q in passage.quantities
-        if abs(passage.sentences[q.place] - sentence) <= 1 and q != other
+        for number in (sentence - 1, sentence, sentence + 1)
+        for q in passage.by_sentence.get(number, ())
+        if q != other and q.dimension == other.dimension
     ]
-    computable: list[float] = []
-    for q in near[:MAX_QUANTITIES]:
-        if q.dimension == other.dimension:
-            computable += [other.low + q.low, abs(other.low - q.low)]
-        if q.dimension == "count":
-            computable += [other.low * q.low, other.low / (q.low or 1.0)]
-    return any(math.isclose(quantity.low, value, rel_tol=1e-3) for value in computable)
+    return any(
+        math.isclose(quantity.low, value, rel_tol=1e-3)
+        for q in near[:MAX_QUANTITIES]
+        for value in (other.low + q.low, abs(other.low - q.low))
+    )
 
 
 def _compute_presence(word: str, other: Quantity, passage: TextQuantities) -> float:
