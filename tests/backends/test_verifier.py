@@ -86,6 +86,7 @@ def test_supported(premise: str, hypothesis: str) -> None:
         (LOSS, "The firm lost more than £1.1m in the past year."),
         (LOSS, "The firm lost more than £1.7m in the past year."),
         (LOSS, "The firm lost £1.2m in the last six months."),
+        ("Revenue was $4m in the last quarter.", "Revenue was $16m in the last year."),
         ("The firm sold 300 cars in 2018.", "The firm sold 400 cars in 2019."),
         # Another event: a year, a duration, an age.
         (MUSEUM, "The museum was renovated in 1995."),

@@ -504,6 +504,7 @@ _ENDS = re.compile(r"\s*(?:[.;,)!?]|$)")
 _COUNTED = frozenset(("count", "points", "%", "USD", "GBP", "EUR"))
 """Dimensions that a later number of the sentence may leave out."""
 _PERIODS = frozenset("past last previous next coming this".split())
+_PERIOD_SECONDS = _UNITS_BY_DIMENSION["time"] | {"quarter": 7889400}
 _DETERMINERS = frozenset("a an the this that its his her their our".split())
 _ERAS = frozenset(("bc", "bce", "ad", "ce"))
 _MONTHS_IN_CAPITALS = frozenset(("may", "march", "mar"))
@@ -610,7 +611,7 @@ class _QuantityReader:
         if digits and self.is_code(i):
             return [], i + 1
         if self.is_period(i):
-            seconds = _UNITS[self.words[i]][1]
+            seconds = _PERIOD_SECONDS[self.words[i]]
             return [self.build_quantity("time", seconds, seconds, i, i + 1, form="period")], i + 1
         # Dates first: "3 March" would otherwise be an amount of three.
         for read_part in (self.read_date, self.read_ordinal, self.read_amount):
@@ -621,7 +622,7 @@ class _QuantityReader:
 
     def is_period(self, i: int) -> bool:
         """Return whether a unit of time follows "past" and the like: "in the past year"."""
-        return self.words[i - 1] in _PERIODS and _UNITS.get(self.words[i], ("",))[0] == "time"
+        return self.words[i - 1] in _PERIODS and self.words[i] in _PERIOD_SECONDS
 
     def follows_directly(self, i: int) -> bool:
         """Return whether a token follows the one before it without a space."""
