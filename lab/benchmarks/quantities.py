@@ -1,17 +1,20 @@
-"""The built-in entailer with and without its comparison of quantities.
+"""How often the comparison of quantities speaks, how often it is right, and what it changes.
 
+    python -m lab.benchmarks.quantities --part dev --out lab/results/quantities-dev.json
     python -m lab.benchmarks.quantities --part test --out lab/results/quantities.json
-    python -m lab.benchmarks.quantities --part dev          # what the weights are chosen by
 
-On the labelled files of ``lab.training.measure`` (300 rows each), and on statements whose quantity
-is
-altered:
-Statements that people found supported, and sentences of the passages themselves, are said in
-another way (a unit is converted, digits become words, a date is shortened) and altered so that they
-are false (the number in another unit, another number of the passage, another year). Patterns of
-this file find and alter the quantities, not the code that is measured. The development part is of
-development files, the test part of test files; VitaminC and the like, which have one file, are
-split by passage. The data is found by TRUSTASSAY_SHARED, else ../shared; nothing of it is written.
+1. On labelled pairs, with the texts as they come: the share of pairs that the comparison supports
+   or contradicts, how many of these people judge alike, and the AUC of the built-in entailer
+   without and with it. Verdicts are counted on all rows of a set, the AUC on ``--rows`` of them.
+2. On statements whose quantity is altered: statements that people found supported, and sentences of
+   the passages themselves, are said in another way (a unit is converted, digits become words, a
+   date is shortened) and altered so that they are false. Patterns of this file find and alter the
+   quantities, not the code that is measured.
+
+The development part, by which rules and weights are chosen, is of development files and of the rows
+``choose`` of the public sets; the test part is of test files and of the rows ``report``. VitaminC
+and the like, which have one file, are split by passage for the altered statements. The data is
+found by TRUSTASSAY_SHARED, else ../shared; nothing of it is written.
 """
 
 from __future__ import annotations
@@ -30,11 +33,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.benchmarks.public_labels.rows import read_rows
 from lab.training import data, measure, probes, sets
 from lab.training.evaluate import auc
-from trustassay.backends import verifier
-from trustassay.backends.embedded import EmbeddedEntailer, apply_quantities
+from trustassay.backends.embedded import EmbeddedEntailer, apply_quantities, is_copied
+from trustassay.backends.verifier import compute_verdict
 from trustassay.text.quantities import _read
+from trustassay.text.tables import spell_data
 
 Rng = np.random.Generator
 Row = dict[str, Any]
@@ -52,6 +57,18 @@ PARTS = {
              "attribution/begin_wow_test", "dialogue-grounding/q2_wow_test", "fool-me-twice/test"),
 }  # fmt: skip
 """Files by part; besides, half of the passages of VitaminC's development file each."""
+DEV_SETS = (
+    "begin_wow_dev", "begin_cmu_dev", "begin_tc_dev", "fib_dev", "xsum_dev", "summedits_dev",
+    "expertqa_dev", "diasumfact_dev", "wice_oracle_dev", "healthver_dev", "fm2_held",
+    "faithdial_held", "vitaminc", "fever_symmetric",
+)  # fmt: skip
+"""Development sets whose texts have quantities, named as in ``lab.training.measure``."""
+PUBLIC_SETS = {
+    "attributionbench-in": "right",
+    "attributionbench-ood": "right",
+    "scitab": "supported",
+}
+"""Sets of ``lab.benchmarks.public_labels``, with the label of a statement that is supported."""
 
 WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -329,18 +346,48 @@ def by_kind(kinds: Sequence[str], true: NDArray[np.bool_], scores: Sequence[Scor
     return rows
 
 
-def of_set(name: str, model: EmbeddedEntailer, rows: int) -> Row:
-    """Return the AUC on up to ``rows`` pairs of a labelled file, before and after."""
-    found = measure.items(name, rows)
-    true = np.array([item.label == 0 for item in found])
-    before, after = both(model, [(item.premise, item.hypothesis) for item in found])
-    moved = before != after
+def read_pairs(name: str, part: str) -> list[tuple[str, str, bool]]:
+    """Return passages, statements and whether people found them supported, in a random order."""
+    if name in PUBLIC_SETS:
+        rows = read_rows(name, "choose" if part == "dev" else "report")
+        pairs = [
+            (
+                "\n\n".join(row.record["documents"]),
+                row.record["response"],
+                row.label == PUBLIC_SETS[name],
+            )
+            for row in rows
+        ]
+        order = np.random.default_rng([0, 9, *name.encode()]).permutation(len(pairs))
+        return [pairs[i] for i in order]
+    return [(item.premise, item.hypothesis, item.label == 0) for item in measure.items(name, 0)]
+
+
+def measure_set(name: str, part: str, model: EmbeddedEntailer, rows: int) -> Row:
+    """Return how often the comparison speaks and is right, and the AUC without and with it."""
+    pairs = [
+        (spell_data(premise, hypothesis), hypothesis, supported)
+        for premise, hypothesis, supported in read_pairs(name, part)
+    ]
+    verdicts = np.array(
+        [
+            0.0 if is_copied(premise, hypothesis) else compute_verdict(premise, hypothesis)
+            for premise, hypothesis, _ in pairs
+        ]
+    )
+    supported = np.array([label for *_, label in pairs])
+    before, after = both(model, [pair[:2] for pair in pairs[: rows or None]])
     return {
         "set": name,
-        "n": len(found),
-        "moved": int(moved.sum()),
-        "before": round(auc(before, true), 4),
-        "after": round(auc(after, true), 4),
+        "n": len(pairs),
+        "supported": int(supported.sum()),
+        "supports": int((verdicts > 0).sum()),
+        "supports_rightly": int(supported[verdicts > 0].sum()),
+        "contradicts": int((verdicts < 0).sum()),
+        "contradicts_rightly": int((~supported[verdicts < 0]).sum()),
+        "n_auc": len(before),
+        "before": round(auc(before, supported[: len(before)]), 4),
+        "after": round(auc(after, supported[: len(after)]), 4),
     }
 
 
@@ -353,7 +400,7 @@ def speed(found: Sequence[Pair], model: EmbeddedEntailer) -> Row:
     _read.cache_clear()
     begun = time.process_time()
     for pair in texts:
-        verifier.compute_verdict(*pair)
+        compute_verdict(*pair)
     took = time.process_time() - begun
     return {
         "comparison_ms": round(1e3 * took / len(texts), 2),
@@ -365,14 +412,14 @@ def main() -> None:
     """Measure, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=PARTS, default="test")
-    parser.add_argument("--rows", type=int, default=300, help="rows of each labelled file")
+    parser.add_argument("--rows", type=int, default=300, help="rows for the AUC; 0: all")
     parser.add_argument("--out", type=Path, help="JSON file for all figures")
     args = parser.parse_args()
     model = EmbeddedEntailer(threads=1)
     found = pairs(args.part)
     scores = both(model, [(one.premise, one.hypothesis) for one in found])
     true = np.array([one.true for one in found])
-    names = measure.TESTS if args.part == "test" else measure.SETS
+    names = (*(measure.TESTS if args.part == "test" else DEV_SETS), *PUBLIC_SETS)
     made: Row = {
         "name": "quantities",
         "version": model.name,
@@ -380,7 +427,7 @@ def main() -> None:
         "command": f"python -m lab.benchmarks.quantities --part {args.part}",
         "altered": by_kind([one.kind for one in found], true, scores),
         "speed": speed(found, model),
-        "sets": [of_set(name, model, args.rows) for name in names],
+        "sets": [measure_set(name, args.part, model, args.rows) for name in names],
     }
     if args.part == "test":
         hand = probes.probes()

@@ -13,6 +13,10 @@ from trustassay.backends.verifier import compare_quantities, compute_verdict, ma
 from trustassay.text import quantities
 
 WALL = "The wall around the garden is 3 feet high. The gate is 5 feet wide."
+LEAGUE = "Leeds top the table on 28 points, with Sheffield on 27."
+FAMILY = "Ann Smith, 44, and her son Ben, 12, live in Leeds."
+LOSS = "The firm lost £1.8m over 22 months."
+MUSEUM = "The museum was founded in 1990. It moved to Paris in 2005."
 FILM = "The film opened on 12 March 1994 and earned $3.5 million. It has 146 reviews."
 
 
@@ -29,6 +33,10 @@ FILM = "The film opened on 12 March 1994 and earned $3.5 million. It has 146 rev
         ("Three of the dogs bark.", "Two of the dogs bark."),
         ("She was the third president of the club.", "She was the tenth president of the club."),
         ("They stayed from 3 to 5 days in Rome.", "They stayed from 3 to 6 days in Rome."),
+        ("The town has 235, 000 inhabitants.", "The town has 35,000 inhabitants."),
+        (FAMILY, "Ann Smith, 45, lives in Leeds."),
+        (MUSEUM, "The museum was founded in 1995."),
+        ("Word " * 500 + WALL, "The wall around the garden is 3 metres high."),
     ],
 )
 def test_contradicted(premise: str, hypothesis: str) -> None:
@@ -46,6 +54,10 @@ def test_contradicted(premise: str, hypothesis: str) -> None:
         ("Three of the dogs bark.", "3 of the dogs bark."),
         ("She was the third president of the club.", "She was the 3rd president of the club."),
         ("They stayed for 18 months in Rome.", "They stayed for 1.5 years in Rome."),
+        ("A 36 - year - old man was hurt.", "A 36-year-old man was hurt."),
+        ("The town has 235, 000 inhabitants.", "The town has 235,000 inhabitants."),
+        (LEAGUE, "Sheffield have 27 points."),
+        (LOSS, "The firm lost £1.8 million over 22 months."),
     ],
 )
 def test_supported(premise: str, hypothesis: str) -> None:
@@ -64,6 +76,26 @@ def test_supported(premise: str, hypothesis: str) -> None:
         ("About 500 people came to the fair.", "490 people came to the fair."),
         ("The film opened in 1994.", "The film opened on 12 March 1994."),
         ("", "He has 3 dogs."),
+        # Another subject: a team, a person, a ship.
+        (LEAGUE, "Leeds have 27 points."),
+        (FAMILY, "Ben is 44 years old."),
+        (FAMILY, "Carl Jones, 50, met Ann Smith."),
+        ("Barker was jailed for 43 months and Smith for eight years.", "Smith was jailed."),
+        ("The Anna has 40 cabins, the Bella 60 cabins.", "The Bella has 40 cabins."),
+        # Another period.
+        (LOSS, "The firm lost more than £1.1m in the past year."),
+        (LOSS, "The firm lost more than £1.7m in the past year."),
+        (LOSS, "The firm lost £1.2m in the last six months."),
+        ("Revenue was $4m in the last quarter.", "Revenue was $16m in the last year."),
+        ("The firm sold 300 cars in 2018.", "The firm sold 400 cars in 2019."),
+        # Another event: a year, a duration, an age.
+        (MUSEUM, "The museum was renovated in 1995."),
+        ("The museum won the prize this year, as in 2018.", "The museum won the prize in 2019."),
+        ("The strike lasted 3 weeks.", "Talks to end the strike took 5 days."),
+        ("He was 40 years old when he retired.", "He died at the age of 80."),
+        # A bound that is far away, and a number that another number of the statement repeats.
+        ("The fair drew 500 visitors.", "The fair drew more than 100 visitors."),
+        ("It has 24 rooms and 30 beds, with 12 on top.", "It has 30 beds, of which 12 are new."),
         (WALL, ""),
     ],
 )

@@ -508,7 +508,8 @@ def apply_quantities(
         row: probabilities of entailment, neutral and contradiction.
         premise: the premise.
         hypothesis: the hypothesis.
-        weights: factors of :func:`verifier.verdict` in the log-odds; empty: ``row`` is unchanged.
+        weights: factors of :func:`verifier.compute_verdict` in the log-odds; empty: ``row`` is
+            unchanged.
     """
     # What is copied is supported whatever the quantities seem to say.
     if not weights or is_copied(premise, hypothesis):

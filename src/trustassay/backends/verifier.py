@@ -18,11 +18,6 @@ from trustassay.text.quantities import (
 
 MAX_STATEMENT_CHARACTERS, MAX_PREMISE_CHARACTERS = 2_000, 100_000
 """Characters of a statement, and of a premise; longer ones are not compared."""
-MAX_PASSAGE_WORDS = 400
-"""Words of a passage in which a contradiction counts.
-
-In a longer one, such as a whole page, the other quantity may belong to something else.
-"""
 MAX_QUANTITIES = 24
 """Quantities of a statement that are compared; a statement with more is not."""
 MOST_CANDIDATES = 200
@@ -33,12 +28,14 @@ NEAR_TOKENS, OTHER_SENTENCE_WEIGHT = 30.0, 0.35
 """Distance in tokens over which the weight of a word in the passage falls to 0; its weight in
 another sentence."""
 
-MIN_DIFFERS, MIN_DIFFERS_BESIDE_AGREEING, MIN_DIFFERS_MARGIN = 0.4, 0.5, 0.25
-"""Least ``differs`` of a contradicted quantity: if none in the passage agrees; if one agrees; and
-by how much it must then exceed ``agrees``."""
+MIN_DIFFERS, MIN_DIFFERS_MARGIN = 0.4, 0.25
+"""Least ``differs`` of a contradicted quantity; by how much it must exceed that of one that
+agrees."""
 MAX_BOUND_RATIO = 1.25
-"""Largest ratio of two bounds that are compared."""
-MIN_AGREES, MAX_DIFFERS_EXCESS = 0.35, 0.1
+"""Largest ratio of two bounds that are compared, and of a bound and a number that supports it."""
+TIMES, AMOUNTS = ("date", "day", "time"), ("count", "points", "%", "USD", "GBP", "EUR")
+"""Dimensions by which two events are told apart: amounts by their times, times by their amounts."""
+MIN_AGREES, MAX_DIFFERS_EXCESS = 0.4, 0.1
 """Least ``agrees`` of a supported quantity; by how much ``differs`` may exceed it."""
 
 
@@ -72,12 +69,9 @@ def compute_verdict(premise: str, hypothesis: str) -> float:
     against = [
         finding.differs
         for finding in findings
-        if finding.differs >= (MIN_DIFFERS if finding.agrees <= 0 else MIN_DIFFERS_BESIDE_AGREEING)
+        if finding.differs >= MIN_DIFFERS
         and finding.differs - max(finding.agrees, 0) >= MIN_DIFFERS_MARGIN
     ]
-    # See MAX_PASSAGE_WORDS: neither contradicted nor supported then.
-    if against and len(premise.split()) > MAX_PASSAGE_WORDS:
-        return 0.0
     if against or not findings:
         return -max(against, default=0.0)
     # Copied quantities alone say no more than the words that are shared.
@@ -89,7 +83,10 @@ def compute_verdict(premise: str, hypothesis: str) -> float:
         finding.agrees >= max(MIN_AGREES, finding.differs - MAX_DIFFERS_EXCESS)
         for finding in findings
     )
-    return min(finding.agrees for finding in findings) if supported and rewritten else 0.0
+    if not (supported and rewritten):
+        return 0.0
+    # Nothing at MIN_AGREES, so that the weakest support does not count as much as a certain one.
+    return (min(finding.agrees for finding in findings) - MIN_AGREES) / (1 - MIN_AGREES)
 
 
 def match_quantities(premise: str, hypothesis: str) -> list[QuantityMatch]:
@@ -105,12 +102,13 @@ def match_quantities(premise: str, hypothesis: str) -> list[QuantityMatch]:
     dated = {(q.start, q.end) for q in statement.quantities if q.dimension == "date"}
     with_year = {(q.start, q.end) for q in passage.quantities if q.dimension == "date"}
     finding_by_span: dict[tuple[int, int], QuantityMatch] = {}
-    for quantity in statement.quantities:
+    for quantity in (q for q in statement.quantities if q.form != "period"):
         full = (quantity.start, quantity.end) in dated
         candidates = [
             q
             for q in passage.quantities
             if q.dimension == quantity.dimension
+            and q.form != "period"
             # The days of two dates are compared where one of these has no year.
             and not (q.dimension == "day" and full and (q.start, q.end) in with_year)
         ]
@@ -142,7 +140,7 @@ def _find_counterparts(
     }
     total = sum(weights.values()) or 1.0
     nothing = (-1.0, quantity)
-    best = {1: nothing, -1: nothing}
+    supporting = contradicting = agreeing_elsewhere = nothing
     # A denied number agrees with a denied one only.
     denied = statement.sentences[quantity.place] in statement.negated
     for other in candidates:
@@ -151,41 +149,155 @@ def _find_counterparts(
         ):
             continue
         verdict = compare_quantities(other, quantity)
-        # Contradiction needs more certainty than support: what is counted must be the same.
-        unclear = denied or (other.nouns and not quantity.nouns)
-        if not verdict or (verdict < 0 and unclear):
+        if not verdict:
             continue
         near = sum(
             weight * _compute_presence(word, other, passage) for word, weight in weights.items()
         )
-        best[verdict] = max(best[verdict], (near / total, other))
-    # A total of two numbers in the passage differs from both without contradicting them.
-    if best[-1][0] > 0 and _is_computed(quantity, best[-1][1], passage):
-        best[-1] = nothing
-    (agrees, agreeing), (differs, differing) = best[1], best[-1]
+        match = (near / total, other)
+        is_same = (
+            _have_same_noun(quantity, other)
+            and _may_have_same_subject(quantity, statement, other, passage)
+            and _may_be_same_event(quantity, statement, other, passage)
+        )
+        if verdict > 0 and is_same and _is_similar(quantity, other):
+            supporting = max(supporting, match)
+        elif verdict > 0:
+            agreeing_elsewhere = max(agreeing_elsewhere, match)
+        # Contradiction needs more certainty than support.
+        elif (
+            is_same
+            and not denied
+            and _is_of_known_kind(quantity, statement, other, passage)
+            and not any(_are_equal(other, q) for q in statement.quantities)
+        ):
+            contradicting = max(contradicting, match)
+    # A total of two numbers in the passage differs from both without contradicting them. A number
+    # that is nearly as likely to belong to the statement's subject does not contradict either.
+    if contradicting[0] > 0 and (
+        _is_computed(quantity, contradicting[1], passage)
+        or contradicting[0] - max(agreeing_elsewhere[0], 0) < MIN_DIFFERS_MARGIN
+    ):
+        contradicting = nothing
+    (agrees, agreeing), (differs, differing) = supporting, contradicting
     spans = ((q.start, q.end) for q in (quantity, agreeing, differing))
     return QuantityMatch(agrees, differs, *spans)
 
 
-def _is_computed(quantity: Quantity, other: Quantity, passage: TextQuantities) -> bool:
-    """Whether a statement's quantity can be computed from two quantities of the passage.
+def _have_same_noun(quantity: Quantity, other: Quantity) -> bool:
+    """Whether two quantities count the same: a noun of both is the last one of either.
 
-    So if it is the sum, difference, product or quotient of one of them and another in the same
-    sentence or next to it.
+    "Three large dogs" are like "two dogs", but not like "two large cats". A quantity of the
+    statement without a noun may count anything.
+    """
+    if not quantity.nouns or not other.nouns:
+        return not quantity.nouns
+    return other.nouns[-1] in quantity.nouns or quantity.nouns[-1] in other.nouns
+
+
+def _may_have_same_subject(
+    quantity: Quantity, statement: TextQuantities, other: Quantity, passage: TextQuantities
+) -> bool:
+    """Whether two quantities may belong to the same person or thing.
+
+    They do not if the passage has the statement's names elsewhere, and beside the other quantity
+    only names that the statement does not have.
+    """
+    if not quantity.subject or not other.subject:
+        return True
+    return not (
+        all(name in passage.places for name in quantity.subject)
+        and not any(name in statement.places for name in other.subject)
+    )
+
+
+def _may_be_same_event(
+    quantity: Quantity, statement: TextQuantities, other: Quantity, passage: TextQuantities
+) -> bool:
+    """Whether the sentences of two quantities may be about the same event.
+
+    They are not if both say when, or over which time, an amount was, and no two of these agree; nor
+    if both have amounts of one kind beside a date or a duration, and no two of these agree.
+    """
+    beside = statement.by_sentence[statement.sentences[quantity.place]]
+    beside_other = passage.by_sentence[passage.sentences[other.place]]
+    kinds: tuple[str, ...]
+    if quantity.dimension not in TIMES:
+        # The year counts more than the day, and both more than a duration.
+        kinds = TIMES
+    elif quantity.dimension != "time" and any(q.form == "period" for q in beside_other):
+        # "This year" is a date as well, but which one is not known.
+        return False
+    else:
+        kinds = AMOUNTS if quantity.form != "bound" else ()
+    for kind in kinds:
+        pairs = [
+            (q, q_other)
+            for q in beside
+            for q_other in beside_other
+            if q.dimension == q_other.dimension == kind and _have_same_noun(q, q_other)
+        ]
+        if pairs:
+            return any(compare_quantities(q_other, q) >= 0 for q, q_other in pairs)
+    return True
+
+
+def _is_of_known_kind(
+    quantity: Quantity, statement: TextQuantities, other: Quantity, passage: TextQuantities
+) -> bool:
+    """Whether it is known that two quantities are of the same kind.
+
+    The kind of a count is its noun, that of a date, a duration or an age the word nearest to it.
+    """
+    if other.nouns and not quantity.nouns:
+        return False
+    if quantity.dimension == "count":
+        return bool(quantity.nouns)
+    return (
+        quantity.dimension not in ("date", "day", "time", "age")
+        or other.neighbour in statement.places
+        or _compute_presence(quantity.neighbour, other, passage) > OTHER_SENTENCE_WEIGHT
+    )
+
+
+def _are_equal(quantity: Quantity, other: Quantity) -> bool:
+    """Whether each of two quantities supports the other."""
+    return (
+        quantity.dimension == other.dimension
+        and compare_quantities(quantity, other) > 0
+        and compare_quantities(other, quantity) > 0
+    )
+
+
+def _is_similar(quantity: Quantity, other: Quantity) -> bool:
+    """Whether a bound of the statement is near the quantity of the passage.
+
+    "More than 100" is not borne out by 5,000: these are hardly the same.
+    """
+    if quantity.form != "bound" or quantity.dimension in ("date", "day"):
+        return True
+    ends = [abs(x) for x in (quantity.low, quantity.high, other.low, other.high)]
+    finite = [x for x in ends if x < math.inf]
+    return max(finite) <= MAX_BOUND_RATIO * min(finite)
+
+
+def _is_computed(quantity: Quantity, other: Quantity, passage: TextQuantities) -> bool:
+    """Whether a statement's quantity is the sum or the difference of two quantities of the passage.
+
+    One of them is ``other``, the second one of the same dimension and in its sentence or beside it.
     """
     sentence = passage.sentences[other.place]
     near = [
         q
-        for q in passage.quantities
-        if abs(passage.sentences[q.place] - sentence) <= 1 and q != other
+        for number in (sentence - 1, sentence, sentence + 1)
+        for q in passage.by_sentence.get(number, ())
+        if q != other and q.dimension == other.dimension
     ]
-    computable: list[float] = []
-    for q in near[:MAX_QUANTITIES]:
-        if q.dimension == other.dimension:
-            computable += [other.low + q.low, abs(other.low - q.low)]
-        if q.dimension == "count":
-            computable += [other.low * q.low, other.low / (q.low or 1.0)]
-    return any(math.isclose(quantity.low, value, rel_tol=1e-3) for value in computable)
+    return any(
+        math.isclose(quantity.low, value, rel_tol=1e-3)
+        for q in near[:MAX_QUANTITIES]
+        for value in (other.low + q.low, abs(other.low - q.low))
+    )
 
 
 def _compute_presence(word: str, other: Quantity, passage: TextQuantities) -> float:

@@ -13,9 +13,10 @@ The time grows linearly with the length of a text.
 
 import math
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from trustassay.text.words import MAX_CACHED_CHARACTERS, NUMERALS, is_empty_word, is_negation, stem
 
@@ -44,6 +45,52 @@ MONTH_NUMBERS = {form: n for n, name in enumerate(MONTHS, 1) for form in (name, 
 SHORT_MONTHS = frozenset(MONTH_NUMBERS) - frozenset(MONTHS)
 """Abbreviations, which a full stop may follow without ending the sentence: "3 Mar. 2021"."""
 WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+
+# Units --------------------------------------------------------------------------------------------
+
+# Singular words by dimension, each with the base units in one of it.
+_UNITS_BY_DIMENSION: dict[str, dict[str, float]] = {
+    "length": {
+        "m": 1, "metre": 1, "meter": 1, "km": 1e3, "kilometre": 1e3, "kilometer": 1e3,
+        "cm": 0.01, "centimetre": 0.01, "centimeter": 0.01, "mm": 0.001, "millimetre": 0.001,
+        "millimeter": 0.001, "mile": 1609.344, "yard": 0.9144, "foot": 0.3048, "feet": 0.3048,
+        "ft": 0.3048, "inch": 0.0254, "inche": 0.0254,
+    },
+    "mass": {
+        "g": 0.001, "gram": 0.001, "gramme": 0.001, "kg": 1, "kilo": 1, "kilogram": 1,
+        "kilogramme": 1, "mg": 1e-6, "milligram": 1e-6, "tonne": 1e3, "ounce": 0.02835,
+        "oz": 0.02835, "lb": 0.45359, "pound": 0.45359,
+    },
+    "volume": {
+        "litre": 1, "liter": 1, "ml": 0.001, "millilitre": 0.001, "milliliter": 0.001,
+        "cl": 0.01,
+    },
+    "time": {
+        "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600,
+        "day": 86400, "week": 604800, "fortnight": 1209600, "month": 2629800,
+        "year": 31557600, "yr": 31557600, "decade": 315576000,
+    },
+    "data": {
+        "kb": 1e3, "kilobyte": 1e3, "mb": 1e6, "megabyte": 1e6, "gb": 1e9, "gigabyte": 1e9,
+        "tb": 1e12, "terabyte": 1e12,
+    },
+    "area": {"hectare": 1e4, "acre": 4046.86},
+    "power": {
+        "watt": 1, "kw": 1e3, "kilowatt": 1e3, "mw": 1e6, "megawatt": 1e6, "gw": 1e9,
+        "gigawatt": 1e9,
+    },
+    "length/time": {"mph": 0.44704, "kph": 0.27778, "kmh": 0.27778},
+    "%": {"%": 1, "percent": 1, "percentage": 1},
+    "points": {"point": 1},
+    "USD": {"$": 1, "dollar": 1, "usd": 1},
+    "GBP": {"gbp": 1},
+    "EUR": {"€": 1, "euro": 1, "eur": 1},
+}  # fmt: skip
+_UNITS = {
+    word: (dimension, factor)
+    for dimension, units in _UNITS_BY_DIMENSION.items()
+    for word, factor in units.items()
+}
 
 # Values -----------------------------------------------------------------------------------------
 
@@ -95,17 +142,52 @@ _SHARES = {
     "fortnight": (14.0, 2.0),
 }  # fmt: skip
 """Numbers that a word may stand for: "half" is 0.5, 50 (percent) or one of 2."""
-# A sign, a currency, digits with separators of either convention ("1,000.5", "1 000", "1.000,50",
-# "3,5"), and a scale ("million") or its letter ("5k"). Not behind a letter and a hyphen: "A-4".
+# What may stand behind "98. 7", so that it is one number.
+_SHARE_OR_UNIT = (
+    rf"(?= ?%| (?:per cent|million|billion|trillion|{'|'.join(filter(str.isalpha, _UNITS))})s?\b)"
+)
+# A comma and a space part two numbers behind the name of a month ("May 5, 300 people") and in a
+# list ("98, 99, 100").
+_NO_LIST = (
+    "".join(rf"(?<!\b{name} )(?<!\b{name}\. )(?<!\b{name} \. )" for name in MONTH_NUMBERS)
+    + r"(?<!\d,)(?<!\d, )(?<!\d , )(?<!\d )(?<!\d[-–/:])"
+)
+_DIGITS = (
+    # 1,000.5 and 1,000
+    r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?"
+    # 1.000.000,50 and 1.000,50 and 1.000.000, as most of Europe writes them
+    r"|\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,])|\d{1,3}(?:\.\d{3}){2,}(?![\d.]\d)"
+    # 1 000 000, with a space of any width
+    r"|(?<!\d[ \u00a0\u202f])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?![ \u00a0\u202f]?\d)(?:\.\d+)?"
+    # 235, 000 and 235 , 000, as tokenisers part it
+    rf"|(?=\d){_NO_LIST}\d{{1,3}}(?: ?, \d{{3}})+(?!\.?\d| ?, ?\d|[-–/:]| and \d)"
+    # 98. 7 percent
+    rf"|\d{{1,3}}\. \d{{1,2}}(?![\d.,/:-]){_SHARE_OR_UNIT}"
+    # 3,5 and 3.5 and 3
+    r"|\d+,\d{1,2}(?![\d,])|\d+(?:\.\d+)?"
+)
+"""Digits with separators of either convention and with the spaces of tokenised texts."""
+_COMMA_DECIMALS = re.compile(r"[\d.]*,\d{1,2}")
+
+
+def _plain_digits(digits: str) -> str:
+    """Return a match of ``_DIGITS`` with nothing but digits and a decimal point."""
+    if _COMMA_DECIMALS.fullmatch(digits):
+        return digits.replace(".", "").replace(",", ".")
+    if digits.count(".") > 1:
+        return digits.replace(".", "")
+    return re.sub(r"[,\s]", "", digits)
+
+
+# A sign, a currency, digits, and a scale ("million") or its letter ("5k"). Not behind a letter and
+# a hyphen: "A-4".
 _NUMBER = re.compile(
     r"(?<!\w)(?<!\d[.,])(?<![A-Za-z]-)(?P<sign>(?<!\d)[-+](?=[$€£]?\d))?[$€£]?"
-    r"(?P<digits>\d{1,3}(?:[, ]\d{3})+(?![\d])(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d{1,2}(?!\d)"
-    r"|\d+,\d{1,2}(?![\d,])|\d+(?:\.\d+)?)"
+    rf"(?P<digits>{_DIGITS})"
     r"(?:\s?(?P<scale>hundred|thousand|million|billion|trillion|mn|mio|bn|tn|dozen|lakh|crore)\b"
     r"|(?P<letter>[kmb])(?![\w/]))?",
     re.IGNORECASE,
 )
-_COMMA_DECIMALS = re.compile(r".*,\d{1,2}")
 # "3/4", "2 1/2": denominators from 2 to 16, so that dates and scores are no fractions.
 _FRACTION = re.compile(
     r"(?<![\w/.,])(?:(?P<whole>\d{1,3})[ -])?(?P<over>\d{1,2})/(?P<under>[2-9]|1[0-6])(?![\w/])"
@@ -267,10 +349,7 @@ def _find_fractions(text: str) -> Iterator[TextValue]:
 
 def _find_numbers(text: str) -> Iterator[TextValue]:
     for match in _NUMBER.finditer(text):
-        digits = match["digits"]
-        if _COMMA_DECIMALS.fullmatch(digits):  # as most of Europe writes them: 1.500,00
-            digits = digits.replace(".", "").replace(",", ".")
-        digits = re.sub("[, ]", "", digits)
+        digits = _plain_digits(match["digits"])
         if len(digits) > MAX_DIGITS:
             continue
         # A currency sign before the digits is not part of the value.
@@ -284,59 +363,20 @@ def _find_numbers(text: str) -> Iterator[TextValue]:
             yield TextValue("number", (value,), start, end, step)
 
 
-def _continues_number(number: float, value: float) -> bool:
-    """Whether a number in words continues with one below a hundred: "hundred thirty"."""
-    tens = number % 100
-    return number > 0 and (tens == 0 or (value < 10 and tens >= 20 and number % 10 == 0))
-
-
 def _find_number_words(text: str) -> Iterator[TextValue]:
     """Yield numbers that are spelled: "twenty-five", "three hundred and two thousand"."""
-    words = [(match[0].lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
-    place = 0
-    while place < len(words):
-        # The same scheme as in ``read_number``: ``current`` is the part below the next scale of
-        # 1,000.
-        total = current = 0.0
-        start, step = place, 0.5
-        while place < len(words):
-            word = words[place][0]
-            # Only spaces and hyphens may stand between the words of a number.
-            if place > start and text[words[place - 1][2] : words[place][1]].strip(" -"):
-                break
-            value = _NUMBER_WORDS.get(word)
-            following = words[place + 1][0] if place + 1 < len(words) else ""
-            if word == "a" and place == start and following in _LARGE:
-                value = 1.0  # "a thousand"
-            if value is not None and (place == start or _continues_number(total + current, value)):
-                current += value
-            # Scale words of one or two letters ("k", "mn") only count behind digits.
-            elif word in _VALUE_SCALES and len(word) > 2 and place > start:
-                current *= _VALUE_SCALES[word]
-                step = 0.5 * _VALUE_SCALES[word]
-                if _VALUE_SCALES[word] >= 1000:
-                    total, current = total + current, 0.0
-            # "three hundred and two", but not "two and three"
-            elif not (
-                word == "and"
-                and place > start
-                and place + 1 < len(words)
-                and words[place - 1][0] in _VALUE_SCALES
-                and words[place + 1][0] in _NUMBER_WORDS
-            ):
-                break
-            place += 1
-        if place > start:
-            # "two and a half million"
-            behind = [word for word, _, _ in words[place : place + 4]]
-            half = 0.5 if behind[:3] == ["and", "a", "half"] else 0.0
-            place += 3 if half else 0
-            scale = _VALUE_SCALES[behind[3]] if half and behind[3:] and behind[3] in _LARGE else 1.0
-            place += scale > 1
-            number, end = (total + current + half) * scale, words[place - 1][2]
-            yield TextValue("number", (number,), words[start][1], end, step)
-        else:
-            place += 1
+    reader = _QuantityReader(text)
+    i = 0
+    while i < len(reader.spans):
+        word = reader.words[i]
+        number = reader.read_number(i) if word in _NUMBER_WORDS or word in ("a", "half") else None
+        # Of words for a share, :func:`read_values_of_words` gives the values.
+        if number is None or (word == "a" and reader.words[i + 1] not in _LARGE):
+            i += 1
+            continue
+        start, end = reader.spans[i][0], reader.spans[number.end - 1][1]
+        yield TextValue("number", (number.value,), start, end, number.step)
+        i = number.end
 
 
 # Quantities -------------------------------------------------------------------------------------
@@ -355,13 +395,14 @@ class Quantity(NamedTuple):
 
     dimension: str
     """What it can be compared with: ``length``, ``USD``, ``date`` (days), ``day`` (of a year),
-    ``count``, ``ordinal`` and so on."""
+    ``count``, ``ordinal``, ``age`` and so on."""
     low: float
     """Lower bound in the base unit; minus infinity where it is open."""
     high: float
     """Upper bound in the base unit; infinity where it is open."""
     form: str
-    """``point``, ``range`` (both ends are stated), ``bound`` ("more than") or ``about``."""
+    """``point``, ``range`` (both ends are stated), ``bound`` ("more than"), ``about``, or
+    ``period`` for the time of something else ("in the past year")."""
     start: int
     """Offset of its first character."""
     end: int
@@ -373,7 +414,12 @@ class Quantity(NamedTuple):
     factor: float = 1.0
     """Base units in one of the unit that was written."""
     nouns: tuple[str, ...] = ()
-    """Stems of the words for what is counted."""
+    """Stems of the words for what is counted, or of what a date is an attribute of: "the 1994
+    film"."""
+    neighbour: str = ""
+    """Stem of the nearest content word before it in its sentence, else behind it."""
+    subject: frozenset[str] = frozenset()
+    """Stems of the names in its clause, else in the nearest clause of the sentence with names."""
 
 
 class TextQuantities(NamedTuple):
@@ -381,6 +427,8 @@ class TextQuantities(NamedTuple):
 
     quantities: tuple[Quantity, ...]
     """In reading order."""
+    by_sentence: dict[int, list[Quantity]]
+    """The same by the number of their sentence."""
     places: dict[str, list[int]]
     """By stem, the indices of the tokens that have it, ascending."""
     sentences: list[int]
@@ -393,49 +441,6 @@ _SCALES = {
     "dozen": 12, "hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12,
     "mn": 1e6, "bn": 1e9, "tn": 1e12,
 }  # fmt: skip
-# Singular words by dimension, each with the base units in one of it.
-_UNITS_BY_DIMENSION: dict[str, dict[str, float]] = {
-    "length": {
-        "m": 1, "metre": 1, "meter": 1, "km": 1e3, "kilometre": 1e3, "kilometer": 1e3,
-        "cm": 0.01, "centimetre": 0.01, "centimeter": 0.01, "mm": 0.001, "millimetre": 0.001,
-        "millimeter": 0.001, "mile": 1609.344, "yard": 0.9144, "foot": 0.3048, "feet": 0.3048,
-        "ft": 0.3048, "inch": 0.0254, "inche": 0.0254,
-    },
-    "mass": {
-        "g": 0.001, "gram": 0.001, "gramme": 0.001, "kg": 1, "kilo": 1, "kilogram": 1,
-        "kilogramme": 1, "mg": 1e-6, "milligram": 1e-6, "tonne": 1e3, "ounce": 0.02835,
-        "oz": 0.02835, "lb": 0.45359, "pound": 0.45359,
-    },
-    "volume": {
-        "litre": 1, "liter": 1, "ml": 0.001, "millilitre": 0.001, "milliliter": 0.001,
-        "cl": 0.01,
-    },
-    "time": {
-        "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600,
-        "day": 86400, "week": 604800, "fortnight": 1209600, "month": 2629800,
-        "year": 31557600, "yr": 31557600, "decade": 315576000,
-    },
-    "data": {
-        "kb": 1e3, "kilobyte": 1e3, "mb": 1e6, "megabyte": 1e6, "gb": 1e9, "gigabyte": 1e9,
-        "tb": 1e12, "terabyte": 1e12,
-    },
-    "area": {"hectare": 1e4, "acre": 4046.86},
-    "power": {
-        "watt": 1, "kw": 1e3, "kilowatt": 1e3, "mw": 1e6, "megawatt": 1e6, "gw": 1e9,
-        "gigawatt": 1e9,
-    },
-    "length/time": {"mph": 0.44704, "kph": 0.27778, "kmh": 0.27778},
-    "%": {"%": 1, "percent": 1, "percentage": 1},
-    "points": {"point": 1},
-    "USD": {"$": 1, "dollar": 1, "usd": 1},
-    "GBP": {"gbp": 1},
-    "EUR": {"€": 1, "euro": 1, "eur": 1},
-}  # fmt: skip
-_UNITS = {
-    word: (dimension, factor)
-    for dimension, units in _UNITS_BY_DIMENSION.items()
-    for word, factor in units.items()
-}
 _CELSIUS, _FAHRENHEIT = (1.0, 0.0), (0.5555555556, -17.7777777778)
 _DEGREES = {"celsius": _CELSIUS, "c": _CELSIUS, "fahrenheit": _FAHRENHEIT, "f": _FAHRENHEIT}
 """By name, factor and offset to degrees Celsius."""
@@ -443,7 +448,7 @@ _BOUNDS = {
     phrase: bound
     for bound, phrases in {
         "above": "more than, greater than, higher than, longer than, older than, larger than, "
-        "over, above, exceeding, exceeds, exceeded",
+        "over, above, exceeding, exceeds, exceeded, exceed",
         "from": "at least, no less than, no fewer than, not less than, not fewer than, minimum of",
         "below": "fewer than, less than, lower than, shorter than, younger than, smaller than, "
         "under, below",
@@ -453,11 +458,15 @@ _BOUNDS = {
         "almost": "nearly, almost",
         "after": "after",
         "before": "before, prior to",
-        "none": "by, until, till, since, several, few, many",
+        "open": "by, until, till, since",
+        "none": "several, few, many",
     }.items()
     for phrase in phrases.split(", ")
 }
-"""Words before a quantity that make it an interval; after those of "none" it is not read."""
+"""Words before a quantity that make it an interval.
+
+After those of "none" it is not read; after those of "open" a date is not.
+"""
 _BOUNDS_AFTER = {
     **dict.fromkeys(("or more", "or older", "or above"), "from"),
     **dict.fromkeys(("or less", "or fewer", "or below"), "to"),
@@ -470,25 +479,36 @@ _BEFORE_YEARS = frozenset(
 """What a year may follow, even where a word in small letters comes next."""
 _SKIPPED = frozenset("of the these those its his her their our other more different - – —".split())
 """What is left out between a number and what is counted."""
-_CURRENCIES = {"$": "USD", "us$": "USD", "£": "GBP", "€": "EUR"}
+_CURRENCIES = {"$": "USD", "us$": "USD", "us $": "USD", "£": "GBP", "€": "EUR"}
 # "$3m", "$20k": the letter directly behind the number.
 _MONEY_SCALES = {"m": 1e6, "k": 1e3, "b": 1e9}
 _SUFFIXES = frozenset(("st", "nd", "rd", "th"))
 _DASHES, _GLUED = frozenset("-–—"), frozenset("/.,#_:")
 _PER = frozenset(("per", "/", "a", "an", "each", "every"))
 _BEFORE_DIGITS = frozenset((*MONTH_NUMBERS, *_BOUNDS))
-_UNREAD = frozenset((*_ORDINALS, *_SUFFIXES, "am", "pm"))
+_UNREAD = frozenset((*_ORDINALS, *_NUMBER_WORDS, *_SUFFIXES, "am", "pm"))
 """Words after a number by which it is a time of day, a fraction or part of an ordinal."""
 # Words at which a quantity in words may begin: "twenty", "third", "a dozen", "half a million".
 _STARTS = frozenset((*_NUMBER_WORDS, *_ORDINALS, "a", "half"))
-# Currency signs, numbers with thousands separators, words with apostrophes, single characters of
+# Numbers of notes ("[1, 4]"), currency signs, numbers, words with apostrophes, single characters of
 # punctuation, and line ends (which end a sentence).
 _TOKEN = re.compile(
-    r"(?:us)?[$£€]|\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\w\s]|\n",
+    rf"\[\d+(?: ?[-–,] ?\d+)*\]|(?:\bus ?)?[$£€]|{_DIGITS}|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\w\s]|\n",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"[.,:/_]\d|, \d{3}\b")
+_GOES_ON = re.compile(r"[.,:_]\d| ?/ ?\d")
 """Behind digits that are part of a larger number, a time of day or a fraction: ":30", "/4"."""
+_CLAUSE_ENDS = frozenset(", ; : ( ) – — - and but while whereas with than".split())
+_ENDS = re.compile(r"\s*(?:[.;,)!?]|$)")
+"""Behind a number without a noun."""
+_COUNTED = frozenset(("count", "points", "%", "USD", "GBP", "EUR"))
+"""Dimensions that a later number of the sentence may leave out."""
+_PERIODS = frozenset("past last previous next coming this".split())
+_PERIOD_SECONDS = _UNITS_BY_DIMENSION["time"] | {"quarter": 7889400}
+_DETERMINERS = frozenset("a an the this that its his her their our".split())
+_ERAS = frozenset(("bc", "bce", "ad", "ce"))
+_MONTHS_IN_CAPITALS = frozenset(("may", "march", "mar"))
+"""Months that are words of another meaning in small letters."""
 _MAYBE = re.compile(
     rf"\d|\b(?:{'|'.join((*_NUMBER_WORDS, *_SCALES, *_ORDINALS))})\b", re.IGNORECASE
 )
@@ -532,6 +552,9 @@ class _MeasureUnit(NamedTuple):
     """Added after scaling; only units of temperature have one."""
 
 
+_Item = TypeVar("_Item")
+
+
 class _QuantityReader:
     """Reads a text once from left to right; all positions are indices of tokens."""
 
@@ -565,8 +588,7 @@ class _QuantityReader:
         while i < len(self.spans):
             word = self.words[i]
             digits = word[0].isdecimal()
-            # Months only with a capital: "may" and "march" are verbs.
-            if digits or word in _STARTS or (word in MONTH_NUMBERS and self.capital[i]):
+            if digits or word in _STARTS or self.month_at(i) or self.is_period(i):
                 quantities_here, end = self.read_quantity(i, digits)
                 result += quantities_here
                 if end > i:
@@ -578,18 +600,29 @@ class _QuantityReader:
             i += 1
         words = zip(self.words, self.sentences, strict=False)
         negated = frozenset(number for word, number in words if is_negation(word))
-        return TextQuantities(tuple(result), places, self.sentences, negated)
+        quantities = tuple(self.complete(result, places))
+        by_sentence: dict[int, list[Quantity]] = {}
+        for quantity in quantities:
+            by_sentence.setdefault(self.sentences[quantity.place], []).append(quantity)
+        return TextQuantities(quantities, by_sentence, places, self.sentences, negated)
 
     def read_quantity(self, i: int, digits: bool) -> tuple[list[Quantity], int]:
         """Return what begins at a position, and the next position: ``i`` where nothing does."""
         if digits and self.is_code(i):
             return [], i + 1
+        if self.is_period(i):
+            seconds = _PERIOD_SECONDS[self.words[i]]
+            return [self.build_quantity("time", seconds, seconds, i, i + 1, form="period")], i + 1
         # Dates first: "3 March" would otherwise be an amount of three.
         for read_part in (self.read_date, self.read_ordinal, self.read_amount):
             quantities, end = read_part(i)
             if end > i:
                 return quantities, end
         return [], i
+
+    def is_period(self, i: int) -> bool:
+        """Return whether a unit of time follows "past" and the like: "in the past year"."""
+        return self.words[i - 1] in _PERIODS and self.words[i] in _PERIOD_SECONDS
 
     def follows_directly(self, i: int) -> bool:
         """Return whether a token follows the one before it without a space."""
@@ -599,10 +632,11 @@ class _QuantityReader:
         """Return whether digits are part of a name, a version, a fraction, a time or a list."""
         before, end = self.words[i - 1], self.spans[i][1]
         # The conditions in order: too long; followed by ".5", ":30" or "/4"; the number of a list
-        # item ("1. "); behind a capitalised word ("Route 66", "Boeing 747"); glued to a word or
-        # sign ("v2", "#3"); behind a hyphenated word ("covid-19").
+        # item ("1. "); a year before Christ; behind a capitalised word ("Route 66",
+        # "Boeing 747"); glued to a word or sign ("v2", "#3"); behind a hyphenated word
+        # ("covid-19").
         first = i == 0 or self.sentences[i - 1] != self.sentences[i]
-        behind_name = not first and self.capital[i - 1] and before != "us$"
+        behind_name = not first and self.capital[i - 1] and before not in _CURRENCIES
         hyphenated = (
             before in _DASHES and self.follows_directly(i - 1) and self.words[i - 2] != "mid"
         )
@@ -610,8 +644,15 @@ class _QuantityReader:
             len(self.words[i]) > MAX_NUMBER_CHARACTERS
             or _GOES_ON.match(self.text, end) is not None
             or (first and self.text[end : end + 1] == ".")
-            or (behind_name and not is_empty_word(before) and before not in _BEFORE_DIGITS)
+            or self.words[i + 1] in _ERAS
+            or (
+                behind_name
+                and not is_empty_word(before)
+                and before not in _BEFORE_DIGITS
+                and not self.month_at(i + 1)
+            )
             or (self.follows_directly(i) and (before.isalpha() or before in _GLUED))
+            or before == "/"
             or (self.follows_directly(i) and hyphenated and self.words[i - 2].isalpha())
         )
 
@@ -621,7 +662,7 @@ class _QuantityReader:
         if word[:1].isdecimal():
             # The step is half of the last significant digit: 0.5 for "46", 0.05 for "4.6", 500 for
             # "12,000".
-            plain = word.replace(",", "")
+            plain = _plain_digits(word)
             zeros = 0 if "." in plain else len(plain) - len(plain.rstrip("0"))
             value = float(plain)
             step = 0.5 * 10.0 ** (
@@ -658,8 +699,16 @@ class _QuantityReader:
                 if scale >= 1000:
                     total, current, step = total + current, 0.0, 0.5 * scale
             else:
-                return _TextNumber(total + current, step, end) if end > i else None
+                break
             end += 1 + joined
+        if end == i:
+            return None
+        if self.words[end : end + 3] == ["and", "a", "half"]:
+            # "two and a half", "two and a half million"
+            scale = _SCALES.get(self.words[end + 3], 1.0)
+            number = min((total + current + 0.5) * scale, MAX_NUMBER)
+            return _TextNumber(number, 0.5 * scale, end + 3 + (scale > 1))
+        return _TextNumber(total + current, step, end)
 
     def read_date(self, i: int) -> tuple[list[Quantity], int]:
         """Return a date, a year, a decade, or a span of years such as 1914-18."""
@@ -667,8 +716,14 @@ class _QuantityReader:
         day = self.day_at(i)
         end = i + (1 + (self.words[i + 1] in _SUFFIXES) if day else 0)
         end += day > 0 and self.words[end] == "of"
-        month, year = MONTH_NUMBERS.get(self.words[end], 0), self.year_at(i)
-        if month and self.capital[end]:
+        month, year = self.month_at(end), self.year_at(i)
+        if iso := _DATES[0].match(self.text, self.spans[i][0]):
+            # 2021-03-05
+            year, month, day = (int(iso[name]) for name in ("year", "month", "day"))
+            if month not in range(1, 13) or day not in range(1, 32):
+                return [], i
+            end = i + 5
+        elif month:
             end += 1 + (self.words[end + 1] == "." and self.words[end] in SHORT_MONTHS)
             # Day behind the month: "March 3", "Mar. 3rd".
             if not day and (day := self.day_at(end)):
@@ -706,6 +761,14 @@ class _QuantityReader:
             )
         return quantities, end
 
+    def month_at(self, i: int) -> int:
+        """Return the number of the month whose name is at a position, 0: none is."""
+        word = self.words[i]
+        # "may" and "march" are verbs in small letters.
+        return (
+            0 if word in _MONTHS_IN_CAPITALS and not self.capital[i] else MONTH_NUMBERS.get(word, 0)
+        )
+
     def day_at(self, i: int) -> int:
         """Return the day of a month that is at a position, 0: none is."""
         word = self.words[i]
@@ -737,7 +800,7 @@ class _QuantityReader:
         high = 372 * last + 31 * (month or 12) + (day_of or 31)
         # Years before Christ, and spans such as "until 1990", are not read: their direction is
         # open.
-        if self.words[end] in ("bc", "bce") or self.find_bound(i) == "none":
+        if self.words[end] in ("bc", "bce") or self.find_bound(i) == "open":
             return [], end
         return [self.build_quantity("date", low, high, i, end, form=form)], end
 
@@ -758,17 +821,23 @@ class _QuantityReader:
         if self.words[end + (self.words[end] == "-")] == "century":
             return self.build_years(i, end + 1, int(value) * 100 - 100, int(value) * 100 - 1)
         nouns = self.nouns_after(end)
-        # Fractions ("a third", "two thirds") and "the third of" are no ordinals of something.
-        if not nouns or self.words[end] == "of" or self.words[i - 1] in ("a", "one", "two"):
+        # Fractions ("two thirds", "a third last year") and "the third of" are no ordinals of
+        # something.
+        fraction = self.words[i - 1] in ("one", "two") or self.words[end] in ("of", *_PERIODS)
+        if not nouns or fraction:
             return [], end
         return [self.build_quantity("ordinal", value, value, i, end, nouns=nouns)], end
 
     def read_amount(self, i: int) -> tuple[list[Quantity], int]:
         """Return the number or range at a position with its unit or what is counted."""
         first = self.read_number(i)
-        # "few", "several", "until" before it, or "am" and "th" behind it: not a certain amount.
-        if first is None or self.find_bound(i) == "none" or self.words[first.end] in _UNREAD:
-            return [], first.end if first else i
+        if first is None:
+            return [], i
+        # "few" or "several" before it, "am" or "th" behind it, and words for numbers in a row
+        # ("twelve fifty"): not a certain amount.
+        in_row = self.words[i - 1] in _NUMBER_WORDS and self.words[i] in _NUMBER_WORDS
+        if in_row or self.find_bound(i) == "none" or self.words[first.end] in _UNREAD:
+            return [], first.end
         unit, end = self.read_unit(i, first.end)
         form, low, high = "point", first.value, first.value
         if second := self.read_range_end(i, end):
@@ -784,9 +853,10 @@ class _QuantityReader:
             if rising and (unit is None or unit == other):
                 form, high, unit, end = "range", second.value, other, after
         nouns = () if unit else self.nouns_after(end)
-        # "aged 40" means years.
-        if not unit and self.words[i - 1] in ("aged", "age"):
-            unit = _MeasureUnit(*_UNITS["year"])
+        age = self.is_age(i, end, unit)
+        if age:
+            # "aged 40" means years.
+            unit = (unit or _MeasureUnit(*_UNITS["year"]))._replace(dimension="age")
         # "one" without a unit is mostly a pronoun: "one of them", "this one".
         if self.words[i] == "one" and first.end == i + 1 and not unit:
             return [], i
@@ -794,6 +864,15 @@ class _QuantityReader:
         low, high = low * factor + offset, high * factor + offset
         quantity = self.build_quantity(kind, low, high, i, end, form=form, nouns=nouns)
         return [quantity._replace(step=first.step * factor, factor=factor)], end
+
+    def is_age(self, i: int, end: int, unit: _MeasureUnit | None) -> bool:
+        """Return whether an amount is an age: "aged 40", "Ann, 40,", "40 - year - old"."""
+        if unit:
+            after = end + (self.words[end] == "-")
+            return unit.dimension == "time" and self.words[after] in ("old", "olds")
+        before = self.words[i - 1] if self.words[i - 1] != "of" else self.words[i - 2]
+        behind_name = before == "," and i > 1 and self.capital[i - 2]
+        return before in ("aged", "age") or (behind_name and self.words[end] in (",", "."))
 
     def read_range_end(self, i: int, end: int) -> _TextNumber | None:
         """Return the other end of a range, after "to", a dash or, after "between", "and"."""
@@ -807,9 +886,11 @@ class _QuantityReader:
 
     def read_unit(self, i: int, end: int) -> tuple[_MeasureUnit | None, int]:
         """Return the unit at a position, of a number that begins at ``i``, and what is next."""
-        # "a 3-mile walk"
-        at = end + (self.words[end] == "-" and self.follows_directly(end))
+        # "a 3-mile walk", "a 3 - mile walk"
+        at = end + (self.words[end] == "-")
         word, after = self.words[at], self.words[at + 1]
+        if at > end and not self.follows_directly(end) and len(word) < 3:
+            return None, end
         squared = word in ("square", "sq")
         if money := _CURRENCIES.get(self.words[i - 1]):
             scale = _MONEY_SCALES.get(word, 1.0) if self.follows_directly(at) else 1.0
@@ -835,6 +916,8 @@ class _QuantityReader:
     def find_bound(self, i: int) -> str:
         """Return what the words before a quantity make of it, empty: nothing."""
         i -= self.words[i - 1] in _CURRENCIES
+        # "before the 1990s"
+        i -= self.words[i - 1] in ("the", "a", "an") and self.words[i - 2] in _BOUNDS
         # The longest phrase first: "no more than" before "more than".
         texts = (" ".join(self.words[max(0, i - n) : i]) for n in (3, 2, 1))
         return next((_BOUNDS[text] for text in texts if text in _BOUNDS), "")
@@ -872,9 +955,78 @@ class _QuantityReader:
         elif bound in ("near", "almost"):
             # "almost 40" is below 40, "about 40" on both sides.
             low, high, form = low - near, high + near * (bound == "near"), "about"
+        before = self.words[i - 1]
+        if kind == "date" and before in _DETERMINERS and form == "point":
+            nouns = self.nouns_after(end)
         start = self.spans[i - (self.words[i - 1] in _CURRENCIES)][0]
         stop = self.spans[end - 1][1]
         return Quantity(kind, low, high, form, start, stop, i, nouns=nouns)
+
+    def complete(
+        self, quantities: list[Quantity], places: dict[str, list[int]]
+    ) -> Iterator[Quantity]:
+        """Yield quantities with their subject and neighbour, and a count without a noun as another.
+
+        "Leeds have 28 points, with Sheffield on 27": 27 points. The other quantity must be before
+        it in the same sentence, and only punctuation may follow the number.
+        """
+        words = sorted((i, word) for word, indices in places.items() for i in indices)
+        names = self.find_names()
+        before: Quantity | None = None
+        for quantity in quantities:
+            i = quantity.place
+            if before and self.sentences[before.place] != self.sentences[i]:
+                before = None
+            bare = quantity.dimension == "count" and not quantity.nouns
+            result = quantity._replace(
+                subject=self.nearest_in_sentence(i, names, frozenset()),
+                neighbour=self.nearest_in_sentence(i, words, ""),
+            )
+            if before and bare and _ENDS.match(self.text, quantity.end):
+                result = result._replace(
+                    dimension=before.dimension,
+                    low=quantity.low * before.factor,
+                    high=quantity.high * before.factor,
+                    step=quantity.step * before.factor,
+                    factor=before.factor,
+                    nouns=before.nouns,
+                )
+            if result.dimension in _COUNTED:
+                before = result
+            yield result
+
+    def find_names(self) -> list[tuple[int, frozenset[str]]]:
+        """Return, for each clause with names, the index of its first token and the stems of these.
+
+        Names are words with a capital that are no function words, months or bounds.
+        """
+        result: list[tuple[int, frozenset[str]]] = []
+        start = 0
+        for i, capital in enumerate(self.capital):
+            word = self.words[i]
+            if word in _CLAUSE_ENDS or (i and self.sentences[i - 1] != self.sentences[i]):
+                start = i
+            if capital and not is_empty_word(word) and word not in _BEFORE_DIGITS:
+                same = bool(result) and result[-1][0] == start
+                names = result.pop()[1] if same else frozenset()
+                result.append((start, names | {stem(word)}))
+        return result
+
+    def nearest_in_sentence(
+        self, i: int, items: Sequence[tuple[int, _Item]], nothing: _Item
+    ) -> _Item:
+        """Return the last item before a token in its sentence, else the first one behind it.
+
+        Args:
+            i: index of the token.
+            items: values with the indices of their tokens, ascending.
+            nothing: the result where the sentence has none.
+        """
+        k = bisect_left(items, i, key=lambda item: item[0])
+        for index, value in (*items[max(k - 1, 0) : k], *items[k : k + 1]):
+            if self.sentences[index] == self.sentences[i]:
+                return value
+        return nothing
 
     def nouns_after(self, i: int) -> tuple[str, ...]:
         """Return the stems of up to three words after a number, up to where its phrase ends."""
