@@ -33,7 +33,7 @@ def test_a_model_of_a_public_endpoint_has_a_price() -> None:
         "openai:no-such-model",
         "hf:gpt-4o-mini",
         "python:openai:gpt-4o-mini",
-        "embedded:8",
+        "embedded:9",
         "",
     ],
 )

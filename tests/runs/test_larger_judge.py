@@ -22,7 +22,7 @@ LOCAL = (
 class Embedded(Recorder):
     """An entailer under the name of one whose agreement with people is known."""
 
-    name = "embedded:8"
+    name = "embedded:9"
     languages = ("en",)
 
 
@@ -48,7 +48,7 @@ def test_its_price_is_that_of_the_pairs_that_were_judged(tmp_path: Path) -> None
 
 def test_a_second_reader_is_offered_where_the_run_could_have_one_and_has_none() -> None:
     def way_out(metric: str, second: str | None = None) -> str:
-        return find_entailer_quality("embedded:8", [metric], second=second).advice
+        return find_entailer_quality("embedded:9", [metric], second=second).advice
 
     assert way_out("grounding") == f"A larger judge: --entailer openai:gpt-4o-mini. {LOCAL}"
     assert LOCAL in way_out("faithfulness")

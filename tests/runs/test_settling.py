@@ -64,7 +64,7 @@ def test_it_is_refused_before_the_input_is_looked_at() -> None:
 
 
 def test_a_default_is_loaded_where_nobody_is_named() -> None:
-    assert settled(Need("compare")).names() == {"similarity": "cosine:embedded:8"}
+    assert settled(Need("compare")).names() == {"similarity": "cosine:embedded:9"}
 
 
 @pytest.mark.parametrize("capability", ["chat", "choose", "likelihood"])

@@ -169,9 +169,9 @@ def test_the_report_opens_with_the_explanation(tmp_path: Path) -> None:
 
 
 def test_a_summary_of_an_earlier_version_is_explained_as_far_as_it_goes() -> None:
-    run = {"samples": {"samples": 4}, "backends": {"entailer": "embedded:8"}}
+    run = {"samples": {"samples": 4}, "backends": {"entailer": "embedded:9"}}
     assert explain_unjudged({}, run) == []
     languages = {"faithfulness": {"--entailer": {"wa": 4}}}
     assert explain_unjudged({"languages": languages}, run)[0] == (
-        "4 of 4 answers are in the language wa, which the entailer (embedded:8) does not read."
+        "4 of 4 answers are in the language wa, which the entailer (embedded:9) does not read."
     )

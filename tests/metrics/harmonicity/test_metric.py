@@ -577,11 +577,11 @@ MOVED = {
 @pytest.mark.parametrize(
     ("embedder", "options", "bound", "whose"),
     [
-        ("embedded:8", {}, 0.18, "stable_below, measured for embedded:8"),
+        ("embedded:9", {}, 0.18, "stable_below, measured for embedded:9"),
         ("openai:text-embedding-ada-002", {}, 0.05, "measured for openai:text-embedding-ada-002"),
         ("openai:text-embedding-ada-002@http://x/v1?rpm=5", {}, 0.05, "measured for openai:text-"),
         ("words", {}, 0.05, "stable_below of the paper's embedder; none is measured for words"),
-        ("embedded:8", {"stable_below": 0.05}, 0.05, "0.05 or more (stable_below)"),
+        ("embedded:9", {"stable_below": 0.05}, 0.05, "0.05 or more (stable_below)"),
         ("words", {"stable_below": 0.3}, 0.3, "0.3 or more (stable_below)"),
     ],
 )
@@ -603,7 +603,7 @@ def test_the_bound_is_that_of_the_embedder(
 
 
 def test_scored_anew_with_another_embedder_the_bound_is_that_ones(tmp_path: Path) -> None:
-    score([MOVED], metrics=Harmonicity(), embedder=Named("embedded:8"), out=tmp_path / "run")
+    score([MOVED], metrics=Harmonicity(), embedder=Named("embedded:9"), out=tmp_path / "run")
     again = rescore(tmp_path / "run", embedder=Named("words"), out=tmp_path / "again")
     assert [a.verdict for a in again.assessments] == ["unstable"]
 
