@@ -59,7 +59,7 @@ STEPS = (
     Step("judging.claims:_ClaimBuilder._complete_text", "complete what says half", "MappedText"),
     Step("judging.refusal:find_refusal", "is it a refusal?", "str"),
     Step("judging.verdict:ClaimVerifier.judge", "judge each claim", "ClaimFinding"),
-    Step("judging.passages:Passages.find_nearest", "choose what is read of it", "PassageExcerpt"),
+    Step("judging.passages:Passages.choose_evidence", "choose what is read of it", "Evidence"),
     Step("judging.passages:ask_reader", "ask the reader: premise, hypothesis", "Entailment"),
     Step("calls.keys:Keys.of", "the key of the stored call", "bytes"),
     Step("calls.batching:Batcher._compute_or_split", "answer equal requests at once", "Entailment"),

@@ -266,14 +266,14 @@ def cut_windows(premise: str, size: int, step: int) -> list[str]:
     A window takes sentences until it has ``size`` words. The next begins at the first sentence that
     starts ``step`` words later or more. A sentence of more than ``size`` + ``step`` words is cut
     between words. A first line "Title: ..." is repeated in each window. A premise of up to ``size``
-    + ``step`` / 2 words is one window.
+    + ``step`` words is one window.
     """
     head, body = "", premise.strip()
     # The title goes into every window, and its words do not count towards a window's length.
     if body.startswith("Title: ") and "\n" in body:
         head, body = body.split("\n", 1)
         head += "\n"
-    if len(body.split()) <= size + step // 2:
+    if len(body.split()) <= size + step:
         return [head + body]
     parts = _split_into_parts(body, size, step)
     texts, start = [], 0
