@@ -172,6 +172,14 @@ def test_rows_of_data_are_not_taken_together() -> None:
     assert "The price of red lamp is 20." in window.text
 
 
+def test_data_and_prose_are_read_as_one_text_where_each_has_words_of_its_own() -> None:
+    parsed = passages(LAMPS, "It rains. The lamp ships to Turin in June.")
+    (both,) = parsed.choose_evidence("The red lamp costs 20 and ships to Turin in June.")
+    assert both.passages == [0, 1]
+    assert "The price of red lamp is 20." in both.text
+    assert both.text.endswith("The lamp ships to Turin in June.")
+
+
 def test_a_window_alone_is_read_where_it_has_several_words_more() -> None:
     (window,) = passages(LAMPS, "The lamp is old.").choose_evidence("The red lamp costs 20.")
     assert window.passages == [0]

@@ -150,19 +150,23 @@ class Passages:
 
         One is the window of all passages that has most words of the statement, the other the
         sentences of all passages that have its words together. If one of them has several words
-        more, it is read alone. Rows of data are in no sentences, because one row would lend its
-        values to another.
+        more, it is read alone; if each has some, as data and prose may, they are read as one text.
+        Rows of data are in no sentences, because one row would lend its values to another.
         """
         evidence = self.find_nearest(statement, 1)
         if sentences := _choose_joint_sentences(statement, list(self._prose)):
             evidence.append(Evidence(sentences))
         if len({part.text for part in evidence}) < 2:
             return evidence[:1]
+        window, joint = evidence
         wanted = frozenset(content_words(statement))
-        window, joint = (part.words & wanted for part in evidence)
-        if len(joint - window) >= MIN_WORDS_MORE:
-            return evidence[1:]
-        return evidence[:1] if len(window - joint) >= MIN_WORDS_MORE else evidence
+        window_has_more = len(wanted & window.words - joint.words) >= MIN_WORDS_MORE
+        if len(wanted & joint.words - window.words) < MIN_WORDS_MORE:
+            return [window] if window_has_more else evidence
+        if not window_has_more:
+            return [joint]
+        others = [sentence for sentence in sentences if sentence.text not in window.text]
+        return [Evidence([*window.parts, *others], window.title)]
 
     def find_nearest(self, statement: str, most: int) -> list[Evidence]:
         """Return the window with most words of a statement of each of the nearest passages.
