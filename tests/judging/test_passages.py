@@ -174,7 +174,8 @@ def test_rows_of_data_are_not_taken_together() -> None:
 
 def test_data_and_prose_are_read_as_one_text_where_each_has_words_of_its_own() -> None:
     parsed = passages(LAMPS, "It rains. The lamp ships to Turin in June.")
-    (both,) = parsed.choose_evidence("The red lamp costs 20 and ships to Turin in June.")
+    statement = "The red lamp with the name and price of 20 ships to Turin in June."
+    (both,) = parsed.choose_evidence(statement)
     assert both.passages == [0, 1]
     assert "The price of red lamp is 20." in both.text
     assert both.text.endswith("The lamp ships to Turin in June.")
