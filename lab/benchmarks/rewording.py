@@ -16,7 +16,7 @@ The pairs are chosen in these steps, the same ones every time:
 3. A source gives as many pairs of either kind, so that knowing the source is no help. Of one
    statement or passage at most three pairs of a kind are taken, in the order of a hash.
 
-One reader, a model and no person, read some pairs of each source beside their labels:
+We read some pairs of each source beside their labels:
 
 * WiCE, oracle packs: of 26 supported pairs 4 (two claims) and of 20 unsupported ones 6 (four
   claims) looked wrong; the others hang on one detail. Four numbers that combine the embedded
