@@ -22,7 +22,9 @@ from trustassay.text.words import content_words
 
 MAX_EVIDENCE_WORDS = 100
 """Words of the window that a reader gets, unless its one sentence has more; ``embedded`` reads as
-many at once. Measured by ``lab/benchmarks/reading.py``, as are the next three."""
+many at once. Measured by ``lab/benchmarks/reading.py``, as are the limits of joined sentences."""
+MAX_SENTENCE_WORDS = 2 * MAX_EVIDENCE_WORDS
+"""Words of a sentence from which it is cut into pieces of :data:`MAX_EVIDENCE_WORDS`."""
 MAX_JOINED_WORDS = 120
 """Words of joined sentences, unless the first one has more."""
 MAX_JOINED_SENTENCES = 6
@@ -193,8 +195,8 @@ class Passages:
         """Return the windows of a passage; of data only those of rows that a statement is about."""
         if number not in self.data:
             return self._windows_of_prose[number]
-        rows = self._split(spell_data(self.texts[number], statement))
-        return self._cut_titled_windows(number, [row.strip() for row in rows if row.strip()])
+        rows = _split_text(spell_data(self.texts[number], statement), self._split)
+        return self._cut_titled_windows(number, list(rows))
 
     @cached_property
     def _windows_of_prose(self) -> list[list[PassageWindow]]:
@@ -254,9 +256,19 @@ class Passages:
 
 def _split_passage(number: int, text: str, split: Splitter) -> Iterable[PassageSentence]:
     """Yield the sentences of a passage, with its data spelled as sentences."""
-    for place, sentence in enumerate(split(spell_data(text))):
-        if bare := sentence.strip():
-            yield PassageSentence(number, place, bare, frozenset(content_words(bare)))
+    for place, sentence in enumerate(_split_text(spell_data(text), split)):
+        yield PassageSentence(number, place, sentence, frozenset(content_words(sentence)))
+
+
+def _split_text(text: str, split: Splitter) -> Iterable[str]:
+    """Yield the sentences of a text; very long ones, as of transcripts, in pieces."""
+    for sentence in filter(None, map(str.strip, split(text))):
+        words = sentence.split()
+        if len(words) <= MAX_SENTENCE_WORDS:
+            yield sentence
+            continue
+        for start in range(0, len(words), MAX_EVIDENCE_WORDS):
+            yield " ".join(words[start : start + MAX_EVIDENCE_WORDS])
 
 
 def _choose_joint_sentences(
