@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trustassay.errors import BackendError
 from trustassay.input.records import InputError
 from trustassay.papers.experiments.answers import RecordSelection, read_records
 from trustassay.papers.experiments.choices import (
@@ -121,6 +122,15 @@ PUBLISHED = {  # right, unknown, first letter A; computed from the files by othe
 
 
 @pytest.mark.skipif(not HALTT.exists(), reason="haltt4llm's files are not there")
+def test_no_model_is_asked_before_all_are_checked(tmp_path: Path) -> None:
+    """The first model would be asked all questions before the second one is loaded."""
+    setup = FiveChoiceSetup(models=[f"replay:{tmp_path}/none.jsonl", f"gguf:{tmp_path}/none.gguf"])
+    (tmp_path / "q.json").write_text(QUESTIONS)
+    with pytest.raises(BackendError, match=r"none\.gguf: there is no such file"):
+        asyncio.run(run_five_choice(tmp_path / "q.json", tmp_path, setup, RecordSelection()))
+    assert not (tmp_path / "model-1").exists()
+
+
 def test_counts_of_the_published_outputs(tmp_path: Path) -> None:
     name = "test_results_truthfulqa_trivia_questions.json_{}.txt"
     outputs = {model: HALTT / name.format(model) for model in PUBLISHED}
