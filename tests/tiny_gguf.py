@@ -14,21 +14,23 @@ _WORDS = ["Yes", "No", "▁the", "A", "B"]
 _ALIGNED = 32
 
 
-def write_gguf(path: Path, *, template: str = TEMPLATE, seed: int = 0) -> Path:
-    """Write a model of the architecture ``llama`` whose tokens are all bytes and a few words."""
+def write_gguf(
+    path: Path, *, template: str = TEMPLATE, seed: int = 0, architecture: str = "llama"
+) -> Path:
+    """Write a model whose tokens are all bytes and a few words; only ``llama`` can be loaded."""
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *_WORDS]
     kinds = [2, 3, 3, *[6] * 256, *[1] * len(_WORDS)]
     values: dict[str, Any] = {
-        "general.architecture": "llama",
-        "llama.context_length": CONTEXT,
-        "llama.embedding_length": WIDTH,
-        "llama.block_count": LAYERS,
-        "llama.feed_forward_length": 2 * WIDTH,
-        "llama.attention.head_count": HEADS,
-        "llama.attention.head_count_kv": HEADS,
-        "llama.attention.layer_norm_rms_epsilon": 1e-5,
-        "llama.rope.dimension_count": WIDTH // HEADS,
-        "llama.vocab_size": len(tokens),
+        "general.architecture": architecture,
+        f"{architecture}.context_length": CONTEXT,
+        f"{architecture}.embedding_length": WIDTH,
+        f"{architecture}.block_count": LAYERS,
+        f"{architecture}.feed_forward_length": 2 * WIDTH,
+        f"{architecture}.attention.head_count": HEADS,
+        f"{architecture}.attention.head_count_kv": HEADS,
+        f"{architecture}.attention.layer_norm_rms_epsilon": 1e-5,
+        f"{architecture}.rope.dimension_count": WIDTH // HEADS,
+        f"{architecture}.vocab_size": len(tokens),
         "tokenizer.ggml.model": "llama",
         "tokenizer.ggml.tokens": tokens,
         "tokenizer.ggml.scores": [0.0] * len(tokens),

@@ -121,7 +121,6 @@ PUBLISHED = {  # right, unknown, first letter A; computed from the files by othe
 }
 
 
-@pytest.mark.skipif(not HALTT.exists(), reason="haltt4llm's files are not there")
 def test_no_model_is_asked_before_all_are_checked(tmp_path: Path) -> None:
     """The first model would be asked all questions before the second one is loaded."""
     setup = FiveChoiceSetup(models=[f"replay:{tmp_path}/none.jsonl", f"gguf:{tmp_path}/none.gguf"])
@@ -131,6 +130,7 @@ def test_no_model_is_asked_before_all_are_checked(tmp_path: Path) -> None:
     assert not (tmp_path / "model-1").exists()
 
 
+@pytest.mark.skipif(not HALTT.exists(), reason="haltt4llm's files are not there")
 def test_counts_of_the_published_outputs(tmp_path: Path) -> None:
     name = "test_results_truthfulqa_trivia_questions.json_{}.txt"
     outputs = {model: HALTT / name.format(model) for model in PUBLISHED}

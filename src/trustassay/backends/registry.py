@@ -444,6 +444,11 @@ def wrap_chat_as_entailer(uri: str, prefix: str = "chat:") -> Any:
     from trustassay.backends.chat_entailer import ChatEntailer, split_entailment_options
 
     model, judging = split_entailment_options(uri)
+    # Odds only need the first token of a reply, which another engine may compute faster.
+    if judging.by != "words" and find("chat model", model)[0] is _SCHEMES[_GGUF]:
+        from trustassay.backends.gguf_engines import choose_engine
+
+        model = choose_engine(model)
     return ChatEntailer(load("chat model", model), judging, prefix)
 
 
@@ -454,6 +459,7 @@ def load_python_object(kind: str, path: str = "") -> Any:
     return wrap_as_backend(kind, import_object(path), f"python:{path}")
 
 
+_GGUF = ("chat model", "gguf")
 _EMBEDDED = partial(
     Scheme,
     "embedded",
@@ -518,9 +524,9 @@ for _built_in in (
     Scheme(
         "gguf",
         "chat model",
-        _loader("gguf:GgufChat"),
+        _loader("gguf_engines:load_gguf"),
         form="gguf:FILE",
-        options={"template": str, "file": str}
+        options={"template": str, "file": str, "engine": str}
         | dict.fromkeys(("threads", "parallel", "context", "max_tokens"), _parse_count),
         target="a file, as in gguf:model.gguf",
         needs={"xllamacpp": requirement("gguf")},
