@@ -109,8 +109,7 @@ def test_the_reader_for_this_machine_is_named_first_with_its_figure_and_cost(
     assert sentence == f"{languages} the entailer (english) does not read."
     cost = find_recommended("qwen2.5-coder-1.5b").cost
     assert local.startswith(
-        f"--second qwen2.5-coder-1.5b {reads} offline, with a measured AUC of {aucs}, in {cost}, "
-        "after `pip install"
+        f"--second qwen2.5-coder-1.5b {reads} offline (measured AUC {aucs}; {cost}), after `pip "
     )
     assert "`trustassay models get qwen2.5-coder-1.5b` (1.1 GB)" in local
     assert larger == f"--entailer openai:gpt-4o-mini {reads}, with a key."

@@ -303,7 +303,11 @@ class FirstTokenModel:
                 "beam_idx": np.zeros(count, np.int32),
             }
         )
-        return np.asarray(outputs[0])
+        states = np.asarray(outputs[0])
+        # Seen with ONEDNN_MAX_CPU_ISA: no error, and an empty result.
+        if states.shape[:2] != ids.shape:
+            raise BackendError("OpenVINO returned no result; engine=llama.cpp may")
+        return states
 
 
 def prepare_model(file: GgufFile) -> Path:
