@@ -12,6 +12,7 @@ from tests.tiny_gguf import write_gguf
 from trustassay.backends import gguf, gguf_engines, gguf_openvino, recommended
 from trustassay.backends.chat_entailer import ChatEntailer
 from trustassay.backends.gguf_engines import choose_engine, load_gguf, read_processor_flags
+from trustassay.backends.gguf_openvino import GROUP_SIZE
 from trustassay.backends.registry import load
 from trustassay.errors import BackendError
 
@@ -21,7 +22,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a file that OpenVINO may read, where it is installed and fast."""
     monkeypatch.setattr(gguf_engines, "is_installed", lambda: True)
     monkeypatch.setattr(gguf_engines, "read_processor_flags", lambda: {"avx2", "avx512_vnni"})
-    return write_gguf(tmp_path / "tiny.gguf", architecture="qwen2")
+    monkeypatch.setenv("TRUSTASSAY_MODELS", str(tmp_path))
+    return write_gguf(tmp_path / "tiny.gguf", architecture="qwen2", width=GROUP_SIZE)
 
 
 def test_openvino_is_chosen_where_it_is_installed_and_fast(file: Path) -> None:
@@ -41,7 +43,7 @@ def test_a_choice_an_option_of_llama_cpp_or_a_recorded_name_keeps_its_engine(
 
 
 def test_another_architecture_or_file_keeps_llama_cpp(file: Path, tmp_path: Path) -> None:
-    other = write_gguf(tmp_path / "other.gguf")
+    other = write_gguf(tmp_path / "other.gguf", width=GROUP_SIZE)
     for uri in (f"gguf:{other}", f"gguf:{tmp_path}/none.gguf", "openai:any", "replay:a.jsonl"):
         assert choose_engine(uri) == uri
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.backends.gguf import GgufChat, GgufFile
-from trustassay.backends.gguf_openvino import ARCHITECTURES, OpenvinoReader, is_installed
+from trustassay.backends.gguf_openvino import OpenvinoReader, find_obstacle, is_installed
 from trustassay.backends.recommended import locate_model
 from trustassay.core.capabilities import LocalChatModel
 from trustassay.errors import BackendError
@@ -46,8 +46,8 @@ def choose_engine(uri: str) -> str:
     """Return the URI of a model that is asked for the first token of its replies, with its engine.
 
     It is OpenVINO for a ``gguf:`` URI without options of generation if OpenVINO is installed, the
-    processor has instructions for 8-bit integers, and odds of the model's architecture were
-    compared. Any other URI is returned as it is.
+    processor has instructions for 8-bit integers, and nothing about the file is an obstacle
+    (:func:`find_obstacle`). Any other URI is returned as it is.
     """
     target, _, query = locate_model(uri).partition("?")
     options = query.split("&") if query else []
@@ -60,7 +60,7 @@ def choose_engine(uri: str) -> str:
     # A file that cannot be read is reported when it is loaded.
     with suppress(BackendError):
         file = GgufFile.read(target.removeprefix("gguf:"))
-        if file.values.get("general.architecture") in ARCHITECTURES:
+        if find_obstacle(file) is None:
             return f"{target}?{'&'.join([*options, f'engine={ENGINES[1]}'])}"
     return uri
 

@@ -56,12 +56,46 @@ STORED_VERSION = 1
 """Part of the stored folder's name; to be raised whenever its content changes."""
 STORED_SIZE_FACTOR = 1.7
 """Size of the stored folder relative to the file, from 4 to 8 bits for most weights."""
-MEMORY_FACTOR = 3.0
-"""Memory of a loaded model relative to the file; preparing it takes as much. Measured: 3.2 GB for a
-file of 1.1 GB."""
+GRAPH_SIZE_FACTOR = 1.2
+"""Size of the graph as OpenVINO writes it, relative to the file."""
+MEMORY_FACTOR = 3.4
+"""Memory of a loaded model relative to the file; preparing it takes as much.
+
+Measured: 3.7 GB for a file of 1.1 GB, of which 1.6 GB are pages of the stored file that the system
+may drop.
+"""
 BATCH_ITEMS = 16
 MATRICES = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 """Names of the matrices of a layer, in the order in which the graph uses them."""
+
+
+def find_obstacle(file: GgufFile) -> str | None:
+    """Return why a file cannot be read with OpenVINO here; ``None`` if it can."""
+    architecture = file.values.get("general.architecture")
+    if architecture not in ARCHITECTURES:
+        return f"OpenVINO reads {', '.join(ARCHITECTURES)} here, and the file has {architecture}"
+    widths = [file.of_model(name) for name in ("embedding_length", "feed_forward_length")]
+    if not all(isinstance(width, int) and width % GROUP_SIZE == 0 for width in widths):
+        return f"OpenVINO needs layers of a multiple of {GROUP_SIZE} inputs here"
+    memory, free_memory = file.size * MEMORY_FACTOR, read_free_memory()
+    if free_memory is not None and memory > free_memory:
+        sizes = f"{memory / 1e9:.1f} GB of memory, and {free_memory / 1e9:.1f} GB are free"
+        return f"it takes about {sizes}"
+    folder = find_folder(file)
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # The graph as OpenVINO writes it is on the disk at the same time.
+        needed = file.size * (STORED_SIZE_FACTOR + GRAPH_SIZE_FACTOR)
+        free = shutil.disk_usage(folder.parent).free
+        if needed > free:
+            sizes = f"{needed / 1e9:.1f} GB are needed, and {free / 1e9:.1f} GB are free"
+            return f"it cannot be prepared in {folder.parent}: {sizes}"
+    return None
+
+
+def find_folder(file: GgufFile) -> Path:
+    """Return the folder of what is prepared from a file."""
+    return models_folder() / "openvino" / f"{file.identity}-{STORED_VERSION}"
 
 
 def is_installed() -> bool:
@@ -103,18 +137,10 @@ class OpenvinoReader:
             if file not in (None, result.identity):
                 message = f"it is another file ({result.identity}) than was named ({file})"
                 raise BackendError(message)
-            architecture = result.values.get("general.architecture")
-            if architecture not in ARCHITECTURES:
-                known = ", ".join(ARCHITECTURES)
-                message = f"engine=openvino reads {known}, and the file has {architecture}"
-                raise BackendError(message)
+            if obstacle := find_obstacle(result):
+                raise BackendError(f"{obstacle}; try engine=llama.cpp")
             self.context = context or DEFAULT_CONTEXT_TOKENS
-            needed, free = int(result.size * MEMORY_FACTOR), read_free_memory()
-            if free is not None and needed > free:
-                raise BackendError(
-                    f"it takes about {needed / 1e9:.1f} GB of memory with engine=openvino, and "
-                    f"{free / 1e9:.1f} GB are free; engine=llama.cpp takes less"
-                )
+            self.memory = int(result.size * MEMORY_FACTOR)
             self.name = f"gguf:{path}?file={result.identity}&engine=openvino"
             self.limits = BatchLimits(items=BATCH_ITEMS, tokens=None, order="text")
             self.judges_in = find_languages(result.size)
@@ -314,19 +340,14 @@ def prepare_model(file: GgufFile) -> Path:
     """Return the folder with a file's graph, weights and tokenizer; make it if it is missing.
 
     Raises:
-        BackendError: OpenVINO is missing, it cannot read the file, or the disk is full.
+        BackendError: OpenVINO cannot read the file.
     """
-    folder = models_folder() / "openvino" / f"{file.identity}-{STORED_VERSION}"
+    folder = find_folder(file)
     if folder.exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    stored = file.size * STORED_SIZE_FACTOR
-    # The graph as OpenVINO writes it is on the disk at the same time.
-    needed, free = stored + file.size * 1.2, shutil.disk_usage(folder.parent).free
-    if needed > free:
-        sizes = f"{needed / 1e9:.1f} GB are needed, and {free / 1e9:.1f} GB are free"
-        raise BackendError(f"it cannot be prepared in {folder.parent}: {sizes}")
-    tell(f"preparing {file.path.name} for OpenVINO, once: {stored / 1e9:.1f} GB in {folder.parent}")
+    size = f"{file.size * STORED_SIZE_FACTOR / 1e9:.1f} GB"
+    tell(f"preparing {file.path.name} for OpenVINO, once: {size} in {folder.parent}")
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         first, second = Path(scratch) / "first", Path(scratch) / "second"
         first.mkdir()
@@ -420,18 +441,12 @@ def quantise(weights: Floats) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
     """Return weights as integers with a scale for each :data:`GROUP_SIZE` neighbours.
 
     Args:
-        weights: shape (n, k).
+        weights: shape (n, k), where k is a multiple of the group's size.
 
     Returns:
         Integers from -127 to 127, shape (n, k / 128, 128), and scales, shape (n, k / 128, 1).
-
-    Raises:
-        BackendError: k is not a multiple of the group's size.
     """
-    rows, columns = weights.shape
-    if columns % GROUP_SIZE:
-        raise BackendError(f"engine=openvino needs layers of a multiple of {GROUP_SIZE} inputs")
-    groups = weights.reshape(rows, -1, GROUP_SIZE)
+    groups = weights.reshape(len(weights), -1, GROUP_SIZE)
     scales = (np.abs(groups).max(2, keepdims=True) / LARGEST_INTEGER).astype(np.float16)
     # A group of zeros, or of numbers that are too small for a scale in float16.
     scales[scales == 0] = 1

@@ -115,8 +115,8 @@ def _list_readers(
     takes_second = option == "--entailer" and METRICS_WITH_SECOND_READER.issuperset(metrics)
     local = f"--second {name}" if takes_second else f"{before}{name}"
     return [
-        f"{local} reads {_it_or_them(languages)} offline (measured AUC {_join(aucs)}; "
-        f"{model.cost}), after `pip install '.[gguf]'` and `trustassay models get {name}` ({size}).",
+        f"{local} reads {_it_or_them(languages)} offline (measured AUC {_join(aucs)}; {model.cost})"
+        f", after `pip install '.[gguf]'` and `trustassay models get {name}` ({size}).",
         larger,
     ]
 
