@@ -54,7 +54,7 @@ It is 0.09 for the right matrix, and more than 1 for another one.
 """
 STORED_VERSION = 1
 """Part of the stored folder's name; to be raised whenever its content changes."""
-STORED_SIZE_FACTOR = 1.7
+STORED_SIZE_FACTOR = 1.6
 """Size of the stored folder relative to the file, from 4 to 8 bits for most weights."""
 GRAPH_SIZE_FACTOR = 1.2
 """Size of the graph as OpenVINO writes it, relative to the file."""
