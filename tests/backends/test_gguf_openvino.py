@@ -17,6 +17,7 @@ from trustassay.backends import gguf_openvino
 from trustassay.backends.gguf import GgufFile
 from trustassay.backends.gguf_openvino import (
     GROUP_SIZE,
+    FirstTokenModel,
     OpenvinoReader,
     count_common,
     find_folder,
@@ -56,6 +57,44 @@ def test_two_questions_about_one_text_are_read_together() -> None:
     prompts = {0: [*text, 1, 2, 3], 1: [7, *text, 4], 2: [*text, 1, 5], 3: [7, *text, 8, 9]}
     assert list(group_prompts(prompts)) == [[0, 2], [1, 3]]
     assert count_common([prompts[0], prompts[2]]) == 101
+
+
+class Layers:
+    """Stands for a compiled graph: the state of a token is the sum of tokens times places so far."""
+
+    def __init__(self) -> None:
+        self.reset_state()
+
+    def reset_state(self) -> None:
+        self.sums = np.zeros(1)
+        self.length = 0
+
+    def infer(self, inputs: dict[str, Any]) -> list[Any]:
+        ids, places = inputs["input_ids"], inputs["position_ids"]
+        assert inputs["attention_mask"].shape == (len(ids), self.length + ids.shape[1])
+        assert places[:, 0].tolist() == [self.length] * len(ids)
+        sums = self.sums[inputs["beam_idx"]][:, None] + np.cumsum(ids * (places + 1), axis=1)
+        self.sums, self.length = sums[:, -1], self.length + ids.shape[1]
+        return [sums[:, :, None]]
+
+
+class Head:
+    def infer(self, inputs: list[Any]) -> list[Any]:
+        return [inputs[0] * 2]
+
+
+@given(PROMPTS)
+def test_prompts_that_are_read_together_get_the_logits_of_each_alone(
+    prompts: list[list[int]],
+) -> None:
+    model = FirstTokenModel.__new__(FirstTokenModel)
+    model._layers, model._head = Layers(), Head()
+    expected = [
+        [2 * sum(place * token for place, token in enumerate(prompt, 1))] for prompt in prompts
+    ]
+    assert model.compute_logits(prompts).tolist() == expected
+    # Nothing is left of the prompts before.
+    assert model.compute_logits(prompts[:1]).tolist() == expected[:1]
 
 
 # --------------------------------------------------------------------------- weights
