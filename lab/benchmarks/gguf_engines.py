@@ -53,6 +53,7 @@ KINDS = {
     "article pairs": ("WiCE, whole pages", "FIB"),
     "summaries": ("SummEdits",),
 }
+LONG_STATEMENT_WORDS = 20
 READS_BY_BOTH = 2
 """Of three pairs so many are read by both engines."""
 DRAWS = 2000
@@ -274,8 +275,13 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
         kind: [pair for pair in complete.values() if pair["openvino", WINDOWS]["set"] in names]
         for kind, names in KINDS.items()
     }
+    by_length: dict[str, list[Mapping[Key, Any]]] = {"short statements": [], "long statements": []}
+    for pair in complete.values():
+        is_long = pair["openvino", WINDOWS]["words"] >= LONG_STATEMENT_WORDS
+        by_length["long statements" if is_long else "short statements"].append(pair)
     return {
         "engines": compare_engines(complete),
+        "lengths": {length: compare_readers(of_length) for length, of_length in by_length.items()},
         "kinds": {kind: compare_readers(of_kind) for kind, of_kind in by_kind.items()},
         "all": compare_readers(list(complete.values())),
     }

@@ -60,7 +60,7 @@ def test_two_questions_about_one_text_are_read_together() -> None:
 
 
 class Layers:
-    """Stands for a compiled graph: the state of a token is the sum of tokens times places so far."""
+    """Stands for a graph: the state of a token is the sum of tokens times places up to it."""
 
     def __init__(self) -> None:
         self.reset_state()
