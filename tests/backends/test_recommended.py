@@ -66,6 +66,17 @@ def test_the_figures_by_language_are_the_measured_ones() -> None:
         assert bool(model.cost) == bool(measured)
 
 
+def test_the_cost_of_a_sentence_is_the_measured_one() -> None:
+    """``lab/results/gguf-engines.json``."""
+    path = ROOT / "lab/results/gguf-engines.json"
+    engines = json.loads(path.read_text(encoding="utf-8"))["figures"]["engines"]
+    seconds = {name: round(value) for name, value in engines["median cpu seconds"].items()}
+    assert recommended.find_recommended(LOCAL_SECOND_READER[0]).cost == (
+        f"about {seconds['llama.cpp']} CPU seconds a sentence, {seconds['openvino']} with "
+        "`.[gguf-openvino]`"
+    )
+
+
 def test_smaller_models_come_first() -> None:
     assert [one.bytes for one in EVERY] == sorted(one.bytes for one in EVERY)
 
