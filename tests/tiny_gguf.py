@@ -14,21 +14,28 @@ _WORDS = ["Yes", "No", "▁the", "A", "B"]
 _ALIGNED = 32
 
 
-def write_gguf(path: Path, *, template: str = TEMPLATE, seed: int = 0) -> Path:
-    """Write a model of the architecture ``llama`` whose tokens are all bytes and a few words."""
+def write_gguf(
+    path: Path,
+    *,
+    template: str = TEMPLATE,
+    seed: int = 0,
+    architecture: str = "llama",
+    width: int = WIDTH,
+) -> Path:
+    """Write a model whose tokens are all bytes and a few words; only ``llama`` can be loaded."""
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *_WORDS]
     kinds = [2, 3, 3, *[6] * 256, *[1] * len(_WORDS)]
     values: dict[str, Any] = {
-        "general.architecture": "llama",
-        "llama.context_length": CONTEXT,
-        "llama.embedding_length": WIDTH,
-        "llama.block_count": LAYERS,
-        "llama.feed_forward_length": 2 * WIDTH,
-        "llama.attention.head_count": HEADS,
-        "llama.attention.head_count_kv": HEADS,
-        "llama.attention.layer_norm_rms_epsilon": 1e-5,
-        "llama.rope.dimension_count": WIDTH // HEADS,
-        "llama.vocab_size": len(tokens),
+        "general.architecture": architecture,
+        f"{architecture}.context_length": CONTEXT,
+        f"{architecture}.embedding_length": width,
+        f"{architecture}.block_count": LAYERS,
+        f"{architecture}.feed_forward_length": 2 * width,
+        f"{architecture}.attention.head_count": HEADS,
+        f"{architecture}.attention.head_count_kv": HEADS,
+        f"{architecture}.attention.layer_norm_rms_epsilon": 1e-5,
+        f"{architecture}.rope.dimension_count": width // HEADS,
+        f"{architecture}.vocab_size": len(tokens),
         "tokenizer.ggml.model": "llama",
         "tokenizer.ggml.tokens": tokens,
         "tokenizer.ggml.scores": [0.0] * len(tokens),
@@ -40,16 +47,16 @@ def write_gguf(path: Path, *, template: str = TEMPLATE, seed: int = 0) -> Path:
     if template:
         values["tokenizer.chat_template"] = template
     rng = np.random.default_rng(seed)
-    shapes = {"token_embd": (len(tokens), WIDTH), "output": (len(tokens), WIDTH)}
+    shapes = {"token_embd": (len(tokens), width), "output": (len(tokens), width)}
     norms = ["output_norm"]
     for layer in range(LAYERS):
         block = f"blk.{layer}."
-        shapes |= {f"{block}attn_{one}": (WIDTH, WIDTH) for one in ("q", "k", "v", "output")}
-        shapes |= {f"{block}ffn_{one}": (2 * WIDTH, WIDTH) for one in ("gate", "up")}
-        shapes[f"{block}ffn_down"] = (WIDTH, 2 * WIDTH)
+        shapes |= {f"{block}attn_{one}": (width, width) for one in ("q", "k", "v", "output")}
+        shapes |= {f"{block}ffn_{one}": (2 * width, width) for one in ("gate", "up")}
+        shapes[f"{block}ffn_down"] = (width, 2 * width)
         norms += [f"{block}attn_norm", f"{block}ffn_norm"]
     tensors = {f"{name}.weight": rng.normal(0, 0.4, shape) for name, shape in shapes.items()}
-    tensors |= {f"{name}.weight": np.ones(WIDTH) for name in norms}
+    tensors |= {f"{name}.weight": np.ones(width) for name in norms}
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(values))
     head += b"".join(_text(name) + _value(value) for name, value in values.items())
     data = b""

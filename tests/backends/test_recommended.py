@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -14,8 +15,8 @@ from tests.tiny_gguf import write_gguf
 from trustassay.backends import gguf, recommended
 from trustassay.backends.chat_entailer import ChatEntailer
 from trustassay.backends.recommended import RecommendedModel, models_folder
-from trustassay.backends.registry import find, find_fault, load, takes_time
-from trustassay.errors import BackendError, UnknownNameError
+from trustassay.backends.registry import check_loadable, find, find_fault, load, takes_time
+from trustassay.errors import BackendError, FaultsError, UnknownNameError
 from trustassay.judging.entailer_quality import LOCAL_SECOND_READER, METRICS_WITH_SECOND_READER
 from trustassay.judging.second_reader import ROLE
 from trustassay.metrics import Faithfulness, Grounding
@@ -48,6 +49,32 @@ def test_a_file_is_known_by_its_size() -> None:
         assert recommended.find_languages(model.bytes) == tuple(model.languages)
         assert not model.languages or "en" in model.languages
     assert recommended.find_languages(5) == ()
+
+
+def test_the_figures_by_language_are_the_measured_ones() -> None:
+    """``lab/results/tongues.json``, statements across languages."""
+    path = ROOT / "lab/results/tongues.json"
+    figures = json.loads(path.read_text(encoding="utf-8"))["figures"]
+    for model in EVERY:
+        measured = {
+            row["language"]: round(row["auc"]["value"], 2)
+            for row in figures
+            if (row["reader"], row["way"]) == (model.name, "across") and row["language"] != "others"
+        }
+        assert model.auc_by_language == measured
+        assert not measured or set(model.languages) == {"en", *measured}
+        assert bool(model.cost) == bool(measured)
+
+
+def test_the_cost_of_a_sentence_is_the_measured_one() -> None:
+    """``lab/results/gguf-engines.json``."""
+    path = ROOT / "lab/results/gguf-engines.json"
+    engines = json.loads(path.read_text(encoding="utf-8"))["figures"]["engines"]
+    seconds = {name: round(value) for name, value in engines["median cpu seconds"].items()}
+    assert recommended.find_recommended(LOCAL_SECOND_READER[0]).cost == (
+        f"about {seconds['llama.cpp']} CPU seconds a sentence, {seconds['openvino']} with "
+        "`.[gguf-openvino]`"
+    )
 
 
 def test_smaller_models_come_first() -> None:
@@ -118,6 +145,8 @@ def test_a_name_is_the_file_that_was_fetched(
     assert isinstance(entailer, ChatEntailer)
     assert entailer.name == load("entailer", f"gguf:{tiny.path}?by=words").name
     assert takes_time("chat model", tiny.name)
+    # A chat model as an entailer is loaded last, too, and its options are the entailer's as well.
+    assert takes_time("entailer", f"{tiny.name}?by=words&threads=2")
 
 
 def test_without_its_package_the_name_says_what_to_install(
@@ -125,9 +154,20 @@ def test_without_its_package_the_name_says_what_to_install(
 ) -> None:
     write_gguf(tiny.path)
     monkeypatch.setattr("trustassay.backends.registry.find_spec", lambda _: None)
-    fault = find_fault("chat model", tiny.name)
-    assert fault is not None
-    assert fault.startswith("tiny-1b: xllamacpp is missing: pip install ")
+    for kind, choice in (("chat model", tiny.name), ("entailer", f"{tiny.name}?by=words")):
+        fault = find_fault(kind, choice)
+        assert fault is not None
+        assert fault.startswith("tiny-1b: xllamacpp is missing: pip install ")
+
+
+def test_all_faults_of_several_choices_are_reported_at_once(tmp_path: Path) -> None:
+    check_loadable("chat model", ["openai:any", "replay:none.jsonl"])
+    one, other = f"gguf:{tmp_path}/one.gguf", f"hf:{tmp_path}/other"
+    with pytest.raises(BackendError, match=r"one\.gguf: there is no such file$"):
+        check_loadable("chat model", ["openai:any", one])
+    with pytest.raises(FaultsError) as error:
+        check_loadable("chat model", [one, "openai:any", other])
+    assert [fault.partition(": ")[0] for fault in error.value.faults] == [one, other]
 
 
 def test_a_name_that_is_nearly_right_is_told(tiny: RecommendedModel) -> None:

@@ -35,6 +35,7 @@ def importers(package: Path) -> dict[str, set[str]]:
 def test_onnxruntime_and_what_asks_the_hub_are_imported_in_one_place_each() -> None:
     found = importers(PACKAGE)
     assert found["onnxruntime"] == {"telemetry.py"}
+    assert found["openvino"] == found["openvino_genai"] == {"telemetry.py"}
     assert found["ray"] == {"cluster.py"}
     assert found["transformers"] == {"hf_loading.py"}
     assert found["sentence_transformers"] == {"hf_embedders.py"}
@@ -49,6 +50,32 @@ def test_onnxruntime_that_was_imported_before_is_told(monkeypatch: pytest.Monkey
     assert telemetry.import_onnxruntime() is onnxruntime
     assert told == [True]
     assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"
+
+
+REPORTING = """
+try:
+    import openvino_telemetry
+    reports = True
+except ImportError:
+    reports = False
+"""
+
+
+def test_openvino_is_imported_without_its_report(tmp_path: Path) -> None:
+    """Stand-ins for openvino, which reports if the package for it is installed, and for that."""
+    for name, text in (("openvino", REPORTING), ("openvino_genai", ""), ("openvino_telemetry", "")):
+        (tmp_path / f"{name}.py").write_text(text)
+    code = "from trustassay.backends.telemetry import import_openvino as load; print(load()[0].{})"
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{PACKAGE.parent}"}
+    for attribute, output in (("reports", "False"), ("__file__", f"{tmp_path}/openvino.py")):
+        result = subprocess.run(
+            [sys.executable, "-c", code.format(attribute)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert result.stdout.strip() == output
 
 
 class Hub(BaseHTTPRequestHandler):

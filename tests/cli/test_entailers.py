@@ -52,6 +52,20 @@ def test_a_label_that_is_none_ends_with_status_2(cli: Cli, tmp_path: Path) -> No
     assert cli("entailers", "missing.jsonl").status == 2
 
 
+def test_no_entailer_is_loaded_before_all_are_checked(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "p.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    loaded: list[str] = []
+    monkeypatch.setattr("trustassay.backends.resolve.entailer", loaded.append)
+    choices = ("lexical", "gguf:none.gguf", "hf:./none")
+    result = cli("entailers", "p.jsonl", *(part for uri in choices for part in ("--entailer", uri)))
+    assert result.status == 2
+    assert "gguf:none.gguf" in result.err
+    assert "hf:./none" in result.err
+    assert loaded == []
+
+
 class Fixed:
     """Gives the number in the hypothesis; fails on those that have none."""
 

@@ -79,13 +79,35 @@ def test_quiet_leaves_its_last_line(cli: Cli, hub: Hub, tiny: RecommendedModel) 
     assert str(tiny.path) in said.err
 
 
-def test_it_says_what_else_is_to_be_installed(
+def test_nothing_is_downloaded_without_the_package_that_runs_it(
+    cli: Cli, hub: Hub, tiny: RecommendedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = "xllamacpp is missing: pip install '.[gguf]'"
+    with monkeypatch.context() as without:
+        without.setattr("trustassay.backends.registry.find_spec", lambda _: None)
+        refused = cli("models", "get", tiny.name)
+        assert refused.status == 2
+        assert missing in _line(refused.err)
+        assert hub.asked == []
+        assert not tiny.path.parent.exists()
+    assert cli("models", "get", tiny.name).status == 0
+    # A file that is here is checked all the same.
+    monkeypatch.setattr("trustassay.backends.registry.find_spec", lambda _: None)
+    checked = cli("models", "get", tiny.name, "--check")
+    assert checked.status == 0
+    assert "it was here already" in _line(checked.err)
+    assert missing in _line(checked.err)
+
+
+def test_it_warns_of_a_model_that_does_not_fit_the_free_memory(
     cli: Cli, tiny: RecommendedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trustassay.backends.registry.find_spec", lambda _: None)
-    said = cli("models", "get", tiny.name)
-    assert said.status == 0
-    assert "xllamacpp is missing: pip install '.[gguf]'" in said.err
+    monkeypatch.setattr("trustassay.backends.gguf.read_free_memory", lambda: 10**8)
+    result = cli("models", "get", tiny.name)
+    assert result.status == 0
+    assert "tiny-1b takes 0.3 GB of memory, and 0.1 GB are free now" in _line(result.err)
+    monkeypatch.setattr("trustassay.backends.gguf.read_free_memory", lambda: 10**9)
+    assert "of memory" not in cli("models", "get", tiny.name).err
 
 
 def test_a_wrong_file_ends_with_status_2(cli: Cli, hub: Hub, tiny: RecommendedModel) -> None:

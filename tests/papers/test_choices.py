@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trustassay.errors import BackendError
 from trustassay.input.records import InputError
 from trustassay.papers.experiments.answers import RecordSelection, read_records
 from trustassay.papers.experiments.choices import (
@@ -118,6 +119,15 @@ PUBLISHED = {  # right, unknown, first letter A; computed from the files by othe
     "gpt4all-4bit": (582, 8, 661),
     "llama-4bit": (614, 3, 648),
 }
+
+
+def test_no_model_is_asked_before_all_are_checked(tmp_path: Path) -> None:
+    """The first model would be asked all questions before the second one is loaded."""
+    setup = FiveChoiceSetup(models=[f"replay:{tmp_path}/none.jsonl", f"gguf:{tmp_path}/none.gguf"])
+    (tmp_path / "q.json").write_text(QUESTIONS)
+    with pytest.raises(BackendError, match=r"none\.gguf: there is no such file"):
+        asyncio.run(run_five_choice(tmp_path / "q.json", tmp_path, setup, RecordSelection()))
+    assert not (tmp_path / "model-1").exists()
 
 
 @pytest.mark.skipif(not HALTT.exists(), reason="haltt4llm's files are not there")

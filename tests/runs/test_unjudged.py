@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import Recorder
 from trustassay import Run, score
+from trustassay.backends.recommended import find_recommended
 from trustassay.metrics import Faithfulness, Grounding, Reference, ToolUse
 from trustassay.runs.unjudged import explain_unjudged
 
@@ -17,6 +18,7 @@ GOOD = "The red lamp is in the green house."
 REFUSAL = "I am sorry, but I cannot find that in the documents."
 GERMAN = "Die rote Lampe steht im grünen Haus gleich neben der Tür."
 FRENCH = "La lampe rouge se trouve dans la maison verte, à côté de la porte."
+SPANISH = "La lámpara roja está en la casa verde, justo al lado de la puerta."
 JAPANESE = "赤いランプは緑の家のドアのそばにあります。"
 POLISH = "Czerwona lampa stoi w zielonym domu, tuż obok drzwi wejściowych."
 
@@ -82,23 +84,33 @@ def test_where_nothing_was_judged_the_result_says_why_and_what_to_do(
 
 
 @pytest.mark.parametrize(
-    ("responses", "languages", "reads"),
+    ("responses", "languages", "reads", "aucs"),
     [
-        ([GERMAN], "1 of 1 answer is in German, which", "reads it"),
+        ([GERMAN], "1 of 1 answer is in German, which", "reads it", ".92 in German"),
+        ([SPANISH], "1 of 1 answer is in Spanish, which", "reads it", ".88 in Spanish"),
         (
             [GERMAN, GERMAN, FRENCH, JAPANESE],
             "4 of 4 answers are in German (2), French (1) and Japanese (1), which",
             "reads them",
+            ".92 in German, .93 in French and .95 in Japanese",
         ),
-        ([GERMAN, FRENCH], "2 of 2 answers are in German (1) and French (1), which", "reads them"),
+        (
+            [GERMAN, FRENCH],
+            "2 of 2 answers are in German (1) and French (1), which",
+            "reads them",
+            ".92 in German and .93 in French",
+        ),
     ],
 )
-def test_the_reader_for_this_machine_is_named_first(
-    responses: list[str], languages: str, reads: str
+def test_the_reader_for_this_machine_is_named_first_with_its_figure_and_cost(
+    responses: list[str], languages: str, reads: str, aucs: str
 ) -> None:
     sentence, local, larger = run_of(*responses).explain_unjudged()
     assert sentence == f"{languages} the entailer (english) does not read."
-    assert local.startswith(f"--second qwen2.5-coder-1.5b {reads} offline, after `pip install")
+    cost = find_recommended("qwen2.5-coder-1.5b").cost
+    assert local.startswith(
+        f"--second qwen2.5-coder-1.5b {reads} offline (measured AUC {aucs}; {cost}), after `pip "
+    )
     assert "`trustassay models get qwen2.5-coder-1.5b` (1.1 GB)" in local
     assert larger == f"--entailer openai:gpt-4o-mini {reads}, with a key."
 

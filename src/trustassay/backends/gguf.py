@@ -42,11 +42,13 @@ READ_SPEED_FACTOR = 3
 CHARACTERS_PER_TOKEN = 4
 IDENTITY_BYTES = 1 << 20
 """Bytes at the head and at the tail of a file that its identity is computed from, with its size."""
-OVERHEAD_BYTES = 256 << 20
-"""Bytes that llama.cpp needs in addition to the sequences and 1.25 times the weights.
+WEIGHT_MEMORY_FACTOR = 1.25
+"""Memory of the weights relative to the file, since llama.cpp rearranges some of them.
 
-It rearranges some of the weights. Measured: 0.7 GB in all for 0.5 GB of weights, 2.1 GB for 1.1 GB.
+Measured: 0.7 GB in all for 0.5 GB of weights, 2.1 GB for 1.1 GB.
 """
+OVERHEAD_BYTES = 256 << 20
+"""Bytes that llama.cpp needs in addition to the sequences and the weights."""
 MAX_SPINS = 2000
 """Turns for which a thread waits actively for the others, before it sleeps.
 
@@ -143,7 +145,12 @@ class GgufFile:
         head_count = max(heads) if isinstance(heads, list) else heads
         width = (self.of_model("embedding_length") or 0) // (head_count or 1)
         width = self.of_model("attention.key_length") or width
-        return int(self.size * 1.25 + tokens * total * width * 2 * 2 + OVERHEAD_BYTES)
+        return estimate_weight_memory(self.size) + tokens * total * width * 2 * 2
+
+
+def estimate_weight_memory(size: int) -> int:
+    """Return about how many bytes of memory a file of ``size`` bytes needs without its contexts."""
+    return int(size * WEIGHT_MEMORY_FACTOR) + OVERHEAD_BYTES
 
 
 class _GgufHeader:

@@ -6,7 +6,8 @@ a chat model and of an entailer, the same as ``gguf:PATH``. Nothing is downloade
 
 import os
 import tomllib
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -41,6 +42,10 @@ class RecommendedModel:
     """How well it judges, as measured here."""
     languages: tuple[str, ...] = ()
     """Languages in which it judges well enough; empty if that was not measured."""
+    auc_by_language: Mapping[str, float] = field(default_factory=dict)
+    """AUC on statements in each language other than English, as measured here."""
+    cost: str = ""
+    """What reading one sentence takes, as measured here; empty if that was not measured."""
 
     @property
     def address(self) -> str:

@@ -12,7 +12,7 @@ is imported when the scheme is used::
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,13 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, recommended
-from trustassay.errors import BackendError, UnknownNameError, did_you_mean, requirement
+from trustassay.errors import (
+    BackendError,
+    FaultsError,
+    UnknownNameError,
+    did_you_mean,
+    requirement,
+)
 
 ENTRY_POINT_GROUP = "trustassay.backends"
 KINDS: Mapping[str, str] = {
@@ -96,6 +102,12 @@ class Scheme:
         """Return the packages that are not installed, each with what to ``pip install``."""
         needs = self.needs or {}
         return {name: pip for name, pip in needs.items() if find_spec(name) is None}
+
+    def describe_missing(self) -> str | None:
+        """Return which package is missing and how to install it; ``None`` if none is."""
+        for package, pip in self.missing().items():
+            return f"{package} is missing: pip install {pip}"
+        return None
 
 
 _SCHEMES: dict[tuple[str, str], Scheme] = {}
@@ -215,9 +227,8 @@ def find_fault(kind: str, choice: Any) -> str | None:
     # This also checks the options.
     target, _ = result.read(remainder)
     bare = uri.partition("?")[0]
-    if missing := result.missing():
-        package, pip = next(iter(missing.items()))
-        return f"{bare}: {package} is missing: pip install {pip}"
+    if missing := result.describe_missing():
+        return f"{bare}: {missing}"
     # Loaders that read their options themselves leave them in the target.
     path = Path(target.partition("?")[0])
     if result.path == "file" and target and not path.expanduser().exists():
@@ -226,6 +237,21 @@ def find_fault(kind: str, choice: Any) -> str | None:
     if is_local_path and not path.expanduser().is_dir():
         return f"{bare}: there is no such folder"
     return None
+
+
+def check_loadable(kind: str, choices: Iterable[Any]) -> None:
+    """Check several choices before the first one is loaded, downloaded or asked.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        BackendError: a choice cannot be loaded (:func:`find_fault`); :class:`FaultsError` if
+            several cannot.
+    """
+    faults = list(filter(None, (find_fault(kind, choice) for choice in choices)))
+    if len(faults) > 1:
+        raise FaultsError(faults)
+    if faults:
+        raise BackendError(faults[0])
 
 
 def takes_time(kind: str, choice: Any) -> bool:
@@ -314,11 +340,13 @@ def _find_innermost(kind: str, choice: Any) -> tuple[Scheme | None, str, str]:
     if not isinstance(choice, str):
         return None, "", ""
     result, remainder = find(kind, choice)
-    # chat:URI?repeats=3 mixes the entailer's options with the model's own.
-    if result is not None and result.name == "chat":
+    # Any chat model can be an entailer, as gguf:FILE?repeats=3 or chat:URI?repeats=3: the options
+    # of the entailer are mixed with the model's own.
+    if kind == "entailer" and (result is None or result.name == "chat"):
         from trustassay.backends.chat_entailer import split_entailment_options
 
-        kind, choice = "chat model", split_entailment_options(remainder)[0]
+        uri = choice if result is None else remainder
+        kind, choice = "chat model", split_entailment_options(uri)[0]
         result, remainder = find(kind, choice)
     # cosine:hf:ID wraps an embedder, so faults of hf:ID are faults of the choice.
     while result is not None and result.wraps and remainder:
@@ -416,6 +444,11 @@ def wrap_chat_as_entailer(uri: str, prefix: str = "chat:") -> Any:
     from trustassay.backends.chat_entailer import ChatEntailer, split_entailment_options
 
     model, judging = split_entailment_options(uri)
+    # Odds only need the first token of a reply, which another engine may compute faster.
+    if judging.by != "words" and find("chat model", model)[0] is _SCHEMES[_GGUF]:
+        from trustassay.backends.gguf_engines import choose_engine
+
+        model = choose_engine(model)
     return ChatEntailer(load("chat model", model), judging, prefix)
 
 
@@ -426,6 +459,7 @@ def load_python_object(kind: str, path: str = "") -> Any:
     return wrap_as_backend(kind, import_object(path), f"python:{path}")
 
 
+_GGUF = ("chat model", "gguf")
 _EMBEDDED = partial(
     Scheme,
     "embedded",
@@ -490,9 +524,9 @@ for _built_in in (
     Scheme(
         "gguf",
         "chat model",
-        _loader("gguf:GgufChat"),
+        _loader("gguf_engines:load_gguf"),
         form="gguf:FILE",
-        options={"template": str, "file": str}
+        options={"template": str, "file": str, "engine": str}
         | dict.fromkeys(("threads", "parallel", "context", "max_tokens"), _parse_count),
         target="a file, as in gguf:model.gguf",
         needs={"xllamacpp": requirement("gguf")},

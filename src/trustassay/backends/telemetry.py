@@ -2,7 +2,9 @@
 
 onnxruntime from 1.29 on looks up a host of its maker, and writes a device id and a database of
 events below the user's home. Its function ``disable_telemetry_events`` comes too late: the host is
-looked up all the same. The variable works, but only before the first import in a process.
+looked up all the same. The variable works, but only before the first import in a process. openvino
+sends an event to a service of Google at each import, with an id that it writes below the user's
+home.
 
 transformers and huggingface_hub ask the hub for more than the model that the user named: for a list
 of agent programs to put into the ``User-Agent``, and, if a model has only pickled weights, for a
@@ -32,6 +34,23 @@ def import_onnxruntime() -> Any:
     if is_loaded:
         onnxruntime.disable_telemetry_events()
     return onnxruntime
+
+
+def import_openvino() -> tuple[Any, Any]:
+    """Return the modules ``openvino`` and ``openvino_genai``.
+
+    openvino reports every import, by a package of its own that it does without if it is missing. If
+    other code has imported openvino before, its report cannot be taken back.
+
+    Raises:
+        ImportError: one of them is missing.
+    """
+    # ``None`` makes Python treat the package as missing.
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+    import openvino
+    import openvino_genai
+
+    return openvino, openvino_genai
 
 
 def quiet_hub() -> None:

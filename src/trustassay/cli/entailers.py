@@ -75,6 +75,7 @@ def entailers(
         --field premise=passage
     """
     from trustassay.backends import resolve
+    from trustassay.backends.registry import check_loadable
     from trustassay.calls.client import CallOptions
     from trustassay.input.labelled_pairs import read_pairs
     from trustassay.people.entailers import measure_entailers
@@ -82,6 +83,8 @@ def entailers(
     pairs = read_pairs(source, fields=fields, supported=supported)
     # Without a choice, the two that need no download.
     uris = list(dict.fromkeys(entailer or ["embedded", "lexical"]))
+    # All of them first: loading one may take minutes, and hf: may download it.
+    check_loadable("entailer", uris)
     result = measure_entailers(
         pairs,
         {uri: resolve.entailer(uri) for uri in uris},

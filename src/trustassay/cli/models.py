@@ -123,8 +123,10 @@ def get(
     trustassay score answers.jsonl --second qwen2.5-coder-1.5b
     """
     from trustassay.backends.fetch_model import fetch_model
+    from trustassay.backends.gguf import estimate_weight_memory, read_free_memory
     from trustassay.backends.recommended import find_recommended, load_recommended
-    from trustassay.backends.registry import find_fault
+    from trustassay.backends.registry import find
+    from trustassay.errors import BackendError
 
     if name is None:
         result = load_recommended().values()
@@ -146,12 +148,24 @@ def get(
             print_json({"models": [entry.to_dict() for entry in result]})
         return
     model = find_recommended(name)
+    scheme, _ = find("chat model", f"gguf:{model.path}")
+    assert scheme is not None
+    fault = scheme.describe_missing()
+    # A file that cannot be used here is not worth a download of gigabytes.
+    if fault and not model.path.exists():
+        raise BackendError(
+            f"{name} is not downloaded, since nothing here can run it: {fault}; then run the same "
+            "command again"
+        )
+    needed, free = estimate_weight_memory(model.bytes), read_free_memory()
+    # Only a warning, since memory may be free when the model is loaded.
+    if free is not None and needed > free:
+        say(f"{name} takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free now")
     say(f"{name} ({model.size}, {model.licence}) from {model.address}")
     # A file of the right size is not fetched again; ``--check`` verifies its digest.
     outcome = "fetched and checked" if fetch_model(model, check=check) else "it was here already"
     say(f"{outcome}: {model.path}; to use it: --second {name}, --entailer {name}, --judge {name}")
-    # The model is here, but a package that it needs may be missing.
-    if fault := find_fault("chat model", name):
-        say(fault)
+    if fault:
+        say(f"{name}: {fault}")
     if as_json:
         print_json(model.to_dict())

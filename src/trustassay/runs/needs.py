@@ -558,6 +558,11 @@ class _Absent:
 class _AbsentChat(_Absent):
     perturbs_embeddings = True  # by its stored replies
 
+    @property
+    def tells_first_token(self) -> bool:
+        """Whether its stored judgements are odds, as those of a model in a GGUF file are."""
+        return self.name.startswith("gguf:")
+
     async def reply(self, request: ChatRequest) -> Reply:  # noqa: ARG002
         raise CallError(self.refusal("model "), "closed")
 

@@ -105,13 +105,18 @@ def _list_readers(
     before = f"{option} " if option == "--entailer" else f"{option}=agreement:"
     larger = f"{before}{LARGER_ENTAILER} reads {_it_or_them(languages)}, with a key."
     name, size = LOCAL_SECOND_READER
-    if "second" in run["backends"] or not set(languages) <= {*find_recommended(name).languages}:
+    model = find_recommended(name)
+    if "second" in run["backends"] or not set(languages) <= {*model.languages}:
         return [larger]
+    aucs = [
+        f"{model.auc_by_language[code]:.2f} in {name_language(code)}".removeprefix("0")
+        for code in languages
+    ]
     takes_second = option == "--entailer" and METRICS_WITH_SECOND_READER.issuperset(metrics)
     local = f"--second {name}" if takes_second else f"{before}{name}"
     return [
-        f"{local} reads {_it_or_them(languages)} offline, after `pip install '.[gguf]'` and "
-        f"`trustassay models get {name}` ({size}).",
+        f"{local} reads {_it_or_them(languages)} offline (measured AUC {_join(aucs)}; {model.cost})"
+        f", after `pip install '.[gguf]'` and `trustassay models get {name}` ({size}).",
         larger,
     ]
 

@@ -13,6 +13,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.backends import resolve
+from trustassay.backends.registry import check_loadable
 from trustassay.calls.multiple_choice import find_chosen_option
 from trustassay.core.files import open_atomic
 from trustassay.core.metric import Assessment, Context, Metric, Need
@@ -290,6 +291,12 @@ async def run_five_choice(
     """
     if not (setup.models or setup.outputs):
         raise InputError("nobody answers; expected --model, or --outputs of a model")
+    # The first model is asked before the second one is loaded, so faults are looked for first.
+    roles = (("model", setup.models), ("reference", setup.references))
+    check_loadable(
+        "chat model",
+        [uri for role, uris in roles for uri in name_models(list(uris), role, many=True).values()],
+    )
     # 1. Questions, their choices, and published outputs.
     questions = read_records(source, records)
     choices = _collect_choices(questions, records)

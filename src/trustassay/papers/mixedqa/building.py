@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from trustassay.backends import resolve
+from trustassay.backends.registry import check_loadable
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import CallOptions, check_budget
 from trustassay.calls.endpoints import calls_at_once
@@ -273,6 +274,7 @@ def read_input(
     if not files:
         raise UsageError("name at least one file of questions")
     chat_models: dict[str, Chat] = {}
+    check_loadable("chat model", models)
     for choice in models:
         model = resolve.chat(choice)
         # Replies are stored and reported by name.
