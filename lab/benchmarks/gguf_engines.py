@@ -38,7 +38,7 @@ from trustassay.backends.chat_entailer import (
 from trustassay.backends.resolve import chat, entailer
 from trustassay.core.capabilities import Reply
 from trustassay.judging.passages import PassageSentence, _choose_joint_sentences, choose_windows
-from trustassay.judging.second_reader import PROBABILITY_MARGIN
+from trustassay.judging.readings import PROBABILITY_MARGIN
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.resampling import generator, percentile_interval
 from trustassay.text.words import content_words

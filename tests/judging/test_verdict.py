@@ -452,12 +452,13 @@ def test_the_mean_of_two_readings_counts() -> None:
     passage = "The lamp is tall and it rains. Nobody lives here. The lamp is old, as people say."
     claim = "The tall lamp is old."
     # One reading is of the whole passage, the other of the sentences with the claim's words.
-    for whole, part, entailment in (
-        ((0.9, 0.1, 0.0), (0.9, 0.1, 0.0), 0.9),
-        ((0.9, 0.1, 0.0), (0.5, 0.5, 0.0), 0.75),
-        ((0.9, 0.1, 0.0), (0.1, 0.9, 0.0), 0.5),
-    ):
-        reader = Reader(lambda premise, _, w=whole, p=part: w if "Nobody" in premise else p)
+    whole, part = Entailment(0.9, 0.1, 0.0), (0.5, 0.5, 0.0)
+    for of_part, entailment in ((whole, 0.9), (part, 0.75), ((0.1, 0.9, 0.0), 0.5)):
+
+        def read(premise: str, _: str, of_part: Row = of_part) -> Row:
+            return whole if "Nobody" in premise else of_part
+
+        reader = Reader(read)
         (finding,) = judged(claim, passage, reader=reader)
         assert len(reader.asked) == 2
         assert finding.row.entailment == pytest.approx(entailment)
