@@ -250,7 +250,7 @@ def _describe_second_reading(reading: Mapping[str, Any]) -> str:
     if reading["failed"]:
         message += f"; {reading['failed']:,} could not be read"
     # Failed answers are among the unread ones.
-    if out_of_time := reading["unread"] - reading["failed"]:
+    if (out_of_time := reading["unread"] - reading["failed"]) > 0:
         message += f"; {out_of_time:,} were left when its time was spent"
     if reading["share"] is None:
         return f"{message}; {reading['without']}"
