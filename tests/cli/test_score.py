@@ -97,7 +97,7 @@ def test_a_sheet_in_another_language_is_no_all_clear(cli: Cli, tmp_path: Path) -
     assert "0 of 10 answers could be judged: language not read (10)." in said.err
     reader = trustassay.entailer("embedded").name
     unread = f"10 of 10 answers are in German, which the entailer ({reader}) does not read.\n"
-    local = "--second qwen2.5-coder-1.5b reads it offline, after "
+    local = "--second qwen2.5-coder-1.5b reads it offline (measured AUC .92 in German; "
     larger = "--entailer openai:gpt-4o-mini reads it, with a key.\n"
     assert said.err.index(unread) < said.err.index(local) < said.err.index(larger)
     # Neither figures of no answer nor an all-clear.

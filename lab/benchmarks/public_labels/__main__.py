@@ -8,13 +8,16 @@
 ``score`` continues where it was stopped; hours on two cores for all sets. PYTHONPATH decides which
 version is measured. The rules of this version were chosen on the rows of the part ``choose``
 (:mod:`lab.benchmarks.public_labels.rows`); the figures of the part ``report`` were looked at once.
-``--write`` writes ``results/public-labels.json`` and ``results/public-labels.md``.
+``--write`` writes ``results/public-labels.json`` and ``results/public-labels.md``; figures that
+the folders do not have stay as they were.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
+from typing import Any
 
 from lab.benchmarks.public_labels.scoring import METRICS, score_set
 from lab.benchmarks.public_labels.tables import build_figures, build_page
@@ -54,6 +57,15 @@ def read_options() -> argparse.Namespace:
     return options
 
 
+def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return figures in which new ones replace those of the same set, rows and reader."""
+    result = dict(old)
+    for key, value in new.items():
+        both = isinstance(value, dict) and isinstance(old.get(key), dict)
+        result[key] = merge(old[key], value) if both else value
+    return result
+
+
 def main() -> None:
     """Score or show."""
     options = read_options()
@@ -67,6 +79,9 @@ def main() -> None:
         figures = {"now": figures, "before": build_figures(options.before, options.only)}
     else:
         figures = {"now": figures}
+    if options.write:
+        stored = json.loads((FOLDER / f"{NAME}.json").read_text(encoding="utf-8"))["figures"]
+        figures = merge(stored, figures)
     page = build_page(figures)
     if options.write:
         write_result(NAME, COMMAND, DATA, figures)
