@@ -31,8 +31,8 @@ another sentence."""
 MIN_DIFFERS, MIN_DIFFERS_MARGIN = 0.4, 0.25
 """Least ``differs`` of a contradicted quantity; by how much it must exceed that of one that
 agrees."""
-MAX_BOUND_RATIO = 1.25
-"""Largest ratio of two bounds that are compared, and of a bound and a number that supports it."""
+MAX_BOUND_RATIO = 2.0
+"""Largest ratio of a bound and the nearest end of a quantity that supports it."""
 TIMES, AMOUNTS = ("date", "day", "time"), ("count", "points", "%", "USD", "GBP", "EUR")
 """Dimensions by which two events are told apart: amounts by their times, times by their amounts."""
 MIN_AGREES, MAX_DIFFERS_EXCESS = 0.4, 0.1
@@ -83,10 +83,7 @@ def compute_verdict(premise: str, hypothesis: str) -> float:
         finding.agrees >= max(MIN_AGREES, finding.differs - MAX_DIFFERS_EXCESS)
         for finding in findings
     )
-    if not (supported and rewritten):
-        return 0.0
-    # Nothing at MIN_AGREES, so that the weakest support does not count as much as a certain one.
-    return (min(finding.agrees for finding in findings) - MIN_AGREES) / (1 - MIN_AGREES)
+    return min(finding.agrees for finding in findings) if supported and rewritten else 0.0
 
 
 def match_quantities(premise: str, hypothesis: str) -> list[QuantityMatch]:
@@ -276,9 +273,10 @@ def _is_similar(quantity: Quantity, other: Quantity) -> bool:
     """
     if quantity.form != "bound" or quantity.dimension in ("date", "day"):
         return True
-    ends = [abs(x) for x in (quantity.low, quantity.high, other.low, other.high)]
-    finite = [x for x in ends if x < math.inf]
-    return max(finite) <= MAX_BOUND_RATIO * min(finite)
+    bound, *ends = (
+        abs(x) for x in (quantity.low, quantity.high, other.low, other.high) if abs(x) < math.inf
+    )
+    return any(max(bound, x) <= MAX_BOUND_RATIO * min(bound, x) for x in ends)
 
 
 def _is_computed(quantity: Quantity, other: Quantity, passage: TextQuantities) -> bool:
