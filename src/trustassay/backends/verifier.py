@@ -24,7 +24,7 @@ MOST_CANDIDATES = 200
 """Quantities of one dimension in a passage; if there are more, none is compared."""
 REACH_TOKENS = 6.0
 """Distance in tokens at which a word of the statement counts half as much as a neighbour."""
-NEAR_TOKENS, OTHER_SENTENCE_WEIGHT = 30.0, 0.35
+NEAR_TOKENS, OTHER_SENTENCE_WEIGHT = 60.0, 0.35
 """Distance in tokens over which the weight of a word in the passage falls to 0; its weight in
 another sentence."""
 
@@ -35,7 +35,7 @@ MAX_BOUND_RATIO = 2.0
 """Largest ratio of a bound and the nearest end of a quantity that supports it."""
 TIMES, AMOUNTS = ("date", "day", "time"), ("count", "points", "%", "USD", "GBP", "EUR")
 """Dimensions by which two events are told apart: amounts by their times, times by their amounts."""
-MIN_AGREES, MAX_DIFFERS_EXCESS = 0.4, 0.1
+MIN_AGREES, MAX_DIFFERS_EXCESS = 0.3, 0.1
 """Least ``agrees`` of a supported quantity; by how much ``differs`` may exceed it."""
 
 
