@@ -169,6 +169,20 @@ def test_sentences_alone_are_read_where_they_have_several_words_more() -> None:
     assert sentences.passages == [0, 1]
 
 
+def test_sentences_are_chosen_and_read_with_the_titles_of_their_passages() -> None:
+    parsed = passages(
+        ("Bern office", "Parking is free. It rains."),
+        ("Rome office", "It snows. Parking is free. It is old. It is tall."),
+        "A bus goes to the lake.",
+    )
+    window, sentences = parsed.choose_evidence("Parking is free at the Rome office.")
+    assert (window.passages, sentences.passages) == ([1], [1])
+    assert sentences.premise == "Title: Rome office\nParking is free."
+    (both,) = parsed.choose_evidence("Parking is free at the Rome office; a bus goes to the lake.")
+    assert both.premise == ("Title: Rome office\nParking is free.\nA bus goes to the lake.")
+    assert both.title == "Rome office"
+
+
 def test_the_same_text_is_read_once() -> None:
     (only,) = passages("It rains.", "The lamp is red.").choose_evidence("The lamp is red.")
     assert (only.text, only.passages) == ("The lamp is red.", [1])

@@ -465,10 +465,17 @@ def test_the_mean_of_two_readings_counts() -> None:
         assert finding.row.verdict == "supported"
 
 
-def test_sentences_of_several_passages_contradict_nothing() -> None:
-    passages = "Maria founded the firm.", "The firm began in sunny Lisbon."
-    claim = "Maria founded the firm in sunny Lisbon."
-    assert verdicts(judged(claim, *passages, reader=Reader(lambda *_: NO))) == ["not found"]
+def test_of_several_passages_the_one_that_contradicts_by_itself_counts() -> None:
+    passages = "Maria founded the firm in 1990.", "The firm began in sunny Lisbon in spring."
+    claim = "Maria founded the firm in sunny Lisbon in autumn."
+    for alone, verdict, number in ((NO, "contradicted", 2), (OPEN, "not found", 1)):
+
+        def read(premise: str, _: str, alone: Row = alone) -> Row:
+            return OPEN if premise == passages[0] else alone if premise == passages[1] else NO
+
+        (finding,) = judged(claim, *passages, reader=Reader(read))
+        assert (finding.row.verdict, finding.row.passages) == (verdict, [number])
+        assert finding.row.quote == passages[number - 1]
 
 
 @pytest.mark.parametrize(

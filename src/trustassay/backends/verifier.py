@@ -24,18 +24,18 @@ MOST_CANDIDATES = 200
 """Quantities of one dimension in a passage; if there are more, none is compared."""
 REACH_TOKENS = 6.0
 """Distance in tokens at which a word of the statement counts half as much as a neighbour."""
-NEAR_TOKENS, OTHER_SENTENCE_WEIGHT = 30.0, 0.35
+NEAR_TOKENS, OTHER_SENTENCE_WEIGHT = 60.0, 0.35
 """Distance in tokens over which the weight of a word in the passage falls to 0; its weight in
 another sentence."""
 
 MIN_DIFFERS, MIN_DIFFERS_MARGIN = 0.4, 0.25
 """Least ``differs`` of a contradicted quantity; by how much it must exceed that of one that
 agrees."""
-MAX_BOUND_RATIO = 1.25
-"""Largest ratio of two bounds that are compared, and of a bound and a number that supports it."""
+MAX_BOUND_RATIO = 2.0
+"""Largest ratio of a bound and the nearest end of a quantity that supports it."""
 TIMES, AMOUNTS = ("date", "day", "time"), ("count", "points", "%", "USD", "GBP", "EUR")
 """Dimensions by which two events are told apart: amounts by their times, times by their amounts."""
-MIN_AGREES, MAX_DIFFERS_EXCESS = 0.4, 0.1
+MIN_AGREES, MAX_DIFFERS_EXCESS = 0.3, 0.1
 """Least ``agrees`` of a supported quantity; by how much ``differs`` may exceed it."""
 
 
@@ -83,10 +83,7 @@ def compute_verdict(premise: str, hypothesis: str) -> float:
         finding.agrees >= max(MIN_AGREES, finding.differs - MAX_DIFFERS_EXCESS)
         for finding in findings
     )
-    if not (supported and rewritten):
-        return 0.0
-    # Nothing at MIN_AGREES, so that the weakest support does not count as much as a certain one.
-    return (min(finding.agrees for finding in findings) - MIN_AGREES) / (1 - MIN_AGREES)
+    return min(finding.agrees for finding in findings) if supported and rewritten else 0.0
 
 
 def match_quantities(premise: str, hypothesis: str) -> list[QuantityMatch]:
@@ -276,9 +273,10 @@ def _is_similar(quantity: Quantity, other: Quantity) -> bool:
     """
     if quantity.form != "bound" or quantity.dimension in ("date", "day"):
         return True
-    ends = [abs(x) for x in (quantity.low, quantity.high, other.low, other.high)]
-    finite = [x for x in ends if x < math.inf]
-    return max(finite) <= MAX_BOUND_RATIO * min(finite)
+    bound, *ends = (
+        abs(x) for x in (quantity.low, quantity.high, other.low, other.high) if abs(x) < math.inf
+    )
+    return any(max(bound, x) <= MAX_BOUND_RATIO * min(bound, x) for x in ends)
 
 
 def _is_computed(quantity: Quantity, other: Quantity, passage: TextQuantities) -> bool:

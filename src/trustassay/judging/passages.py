@@ -73,18 +73,29 @@ class Evidence(NamedTuple):
 
     parts: Sequence[PassageSentence | PassageWindow]
     """A window, or sentences of one or several passages in reading order."""
-    title: str = ""
-    """The title of the window's passage; sentences have none."""
+    titles: Sequence[str]
+    """The title of the passage of each part, "" where it has none."""
 
     @property
     def text(self) -> str:
-        """The text without the title."""
+        """The text without the titles."""
         return "\n".join(part.text for part in self.parts)
 
     @property
+    def title(self) -> str:
+        """The titles without the text."""
+        return "\n".join(filter(None, dict.fromkeys(self.titles)))
+
+    @property
     def premise(self) -> str:
-        """The text below its title, if there is one."""
-        return add_title(self.text, self.title)
+        """The text of each passage below its title, if it has one."""
+        text_by_passage: dict[int, str] = {}
+        for part, title in zip(self.parts, self.titles, strict=True):
+            before = text_by_passage.get(part.passage)
+            text_by_passage[part.passage] = (
+                f"{before}\n{part.text}" if before else add_title(part.text, title)
+            )
+        return "\n".join(text_by_passage.values())
 
     @property
     def words(self) -> frozenset[str]:
@@ -157,7 +168,7 @@ class Passages:
         """
         evidence = self.find_nearest(statement, 1)
         if sentences := _choose_joint_sentences(statement, list(self._prose)):
-            evidence.append(Evidence(sentences))
+            evidence.append(self._build_evidence(sentences))
         if len({part.text for part in evidence}) < 2:
             return evidence[:1]
         window, joint = evidence
@@ -168,7 +179,7 @@ class Passages:
         if not window_has_more:
             return [joint]
         others = [sentence for sentence in sentences if sentence.text not in window.text]
-        return [Evidence([*window.parts, *others], window.title)]
+        return [self._build_evidence([*window.parts, *others])]
 
     def find_nearest(self, statement: str, most: int) -> list[Evidence]:
         """Return the window with most words of a statement of each of the nearest passages.
@@ -189,7 +200,10 @@ class Passages:
         ]
         # Sorting is stable: equal ones keep the order of the passages.
         best.sort(key=lambda one: (-len(one.words & wanted), len(one.words - wanted)))
-        return [Evidence([window], self.titles[window.passage]) for window in best[:most]]
+        return [self._build_evidence([window]) for window in best[:most]]
+
+    def _build_evidence(self, parts: Sequence[PassageSentence | PassageWindow]) -> Evidence:
+        return Evidence(parts, [self.titles[part.passage] for part in parts])
 
     def _find_windows(self, number: int, statement: str) -> list[PassageWindow]:
         """Return the windows of a passage; of data only those of rows that a statement is about."""
@@ -217,9 +231,9 @@ class Passages:
 
     @cached_property
     def _prose(self) -> list[PassageSentence]:
-        """The sentences of all passages without data."""
+        """The sentences of all passages without data, with the words of their passage's title."""
         return [
-            sentence
+            sentence._replace(words=sentence.words.union(content_words(self.titles[number])))
             for number, sentences in enumerate(self.sentences)
             if number not in self.data
             for sentence in sentences
@@ -277,7 +291,8 @@ def _choose_joint_sentences(
     """Return sentences that together share a statement's words, in reading order.
 
     Greedy choice: add the sentence with most words that are still missing, until none adds any.
-    At most four sentences, and 80 words unless the first one has more, are chosen.
+    At most :data:`MAX_JOINED_SENTENCES` of :data:`MAX_JOINED_WORDS` words, unless the first one has
+    more, are chosen.
     """
     missing = set(content_words(statement))
     chosen: list[PassageSentence] = []

@@ -13,7 +13,7 @@ The steps, in this order:
    its words that the rows it is about have, since readers are trained on prose.
 5. A claim with a number, date or name that no passage has, or that data have only in other rows
    than those of the claim's dates, is not supported, whatever a reader says.
-6. A window on the same subject may contradict the claim. Otherwise it is not found.
+6. A passage on the same subject may contradict the claim, by itself. Otherwise it is not found.
 
 A second reader may change the verdict of the first one (:meth:`ClaimVerifier.judge_again`), but not
 the verdict of a rule.
@@ -566,15 +566,31 @@ class ClaimVerifier:
             finding := await work(self._judge_by_data, claim, text, number, both)
         ):
             return finding
-        # Step 6: a contradiction needs a text of one passage, and on the same subject.
-        contradicts = both.contradiction >= options.contradiction
-        if (
-            contradicts
-            and evidence[0].passages == [number]
-            and self._compute_nearness(text, number) >= options.near
-        ):
-            return await work(self._build_contradicted, claim, number, both)
+        # Step 6: a contradiction needs a passage that says it by itself, on the same subject.
+        if both.contradiction >= options.contradiction:
+            against = await self._find_contradicting(text, evidence[0].passages)
+            if against is not None:
+                return await work(self._build_contradicted, claim, against, both)
         return await work(self._build_not_found, claim, number, both)
+
+    async def _find_contradicting(self, text: str, read: Sequence[int]) -> int | None:
+        """Return the passage on a claim's subject that contradicts it, or ``None``.
+
+        Args:
+            text: the claim.
+            read: the passages of a text that contradicts the claim. Of several, the nearest window
+                of each is read alone, since they may contradict it only together.
+        """
+        options = self._options
+        near = [n for n in read if self._compute_nearness(text, n) >= options.near]
+        if len(read) == 1 or not near:
+            return next(iter(near), None)
+        nearest = await self._work(self.passages.find_nearest, text, len(self.passages.texts))
+        windows = [window for window in nearest if window.passages[0] in near]
+        rows = await gather_all(ask_reader(self._models, one.premise, text) for one in windows)
+        most = max(range(len(rows)), key=lambda place: rows[place].contradiction)
+        contradicts = rows[most].contradiction >= options.contradiction
+        return windows[most].passages[0] if contradicts else None
 
     async def _read(self, claim: str, text: str, title: str, premise: str) -> Entailment:
         """Return a reader's probabilities for a claim and a text below its title."""
