@@ -66,7 +66,10 @@ def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[st
 def _entailer(record: Mapping[str, Any]) -> Iterator[Table]:
     keys = [key for key in record["sets"][0] if key != "set"]
     titles = [key.replace("_", " ") for key in keys]
-    yield ["set", *titles], [[one["set"], *(one[key] for key in keys)] for one in record["sets"]]
+    yield (
+        ["set", *titles],
+        [[one["set"], *(one.get(key, "–") for key in keys)] for one in record["sets"]],
+    )
     kinds = record["near_copies"]["kinds"]
     rows = [[one["kind"], one["supported"], one["others"]] for one in kinds]
     yield ["near copies of the kind", "supported ones that pass 0.5", "others that pass"], rows
