@@ -62,3 +62,11 @@ def test_without_context_a_short_answer_has_no_certain_language() -> None:
 def test_another_script_needs_no_context() -> None:
     assert detect_language("高级计划每月12欧元。", ["What does the plan cost?"]) == "zh"
     assert detect_language("E = mc², α ≤ β", ["What is the formula of the energy?"]) == "en"
+
+
+def test_english_words_beside_rows_of_data_are_english() -> None:
+    table = "date,name,price\n2023-01-01,Aurora,25\n2023-02-01,Cirrus,30"
+    answer = "In 2023 the Aurora lamp cost 25 USD."
+    assert detect_language(answer, ["How much?", table, table]) == "en"
+    dutch = "De lamp is van Anna en kost 20 euro per stuk."
+    assert detect_language(dutch, ["Hoeveel?", "De lamp kost 20 euro."]) == "nl"

@@ -92,10 +92,8 @@ def detect_language(text: str, context: Sequence[str] = ()) -> str | None:
         texts = [_NAMES.sub(" ", _QUOTED.sub(" ", context_text)) for context_text in texts]
     # The texts are read as one, up to the limit of characters; the answer comes first.
     odds, other = _compute_log_odds("\n".join(texts))
-    # A short answer of English words stays English, whatever the language of its passages is.
-    is_other = odds < MIN_LOG_ODDS_IN_CONTEXT and not (
-        _has_english_words(text) and not has_own_language
-    )
+    # An answer of English words stays English, whatever the language of its passages is.
+    is_other = odds < MIN_LOG_ODDS_IN_CONTEXT and not _has_english_words(text)
     return other if is_other else ENGLISH
 
 
