@@ -65,8 +65,8 @@ def test_another_script_needs_no_context() -> None:
 
 
 def test_english_words_beside_rows_of_data_are_english() -> None:
-    table = "date,name,price\n2023-01-01,Aurora,25\n2023-02-01,Cirrus,30"
+    table = "name,price\nAurora lamp,20 USD\nNova lamp,30 USD"
     answer = "In 2023 the Aurora lamp cost 25 USD."
-    assert detect_language(answer, ["How much?", table, table]) == "en"
+    assert detect_language(answer, ["Tell me.", table, table]) == "en"
     dutch = "De lamp is van Anna en kost 20 euro per stuk."
     assert detect_language(dutch, ["Hoeveel?", "De lamp kost 20 euro."]) == "nl"
