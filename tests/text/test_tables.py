@@ -507,3 +507,19 @@ def test_rows_without_dates_are_not_found_by_dates() -> None:
     data = read_data(FORMS["JSON"])
     assert data is not None
     assert find_dated_rows(data.rows, "On 5 January 2024 it cost 20.") == []
+
+
+@pytest.mark.parametrize(
+    ("column", "spelled"),
+    [
+        ("Revenue (million euros)", "The revenue of 2022 is 48 million euros."),
+        ("Revenue in million euros", "The revenue of 2022 is 48 million euros."),
+        ("revenue_millions", "The revenue of 2022 is 48 million."),
+        ("revenue_usd_millions", "The revenue of 2022 is 48 million USD."),
+        ("Check in", "The check in of 2022 is 48."),
+    ],
+)
+def test_a_scale_in_the_name_of_a_column_belongs_to_its_numbers(column: str, spelled: str) -> None:
+    assert spelled in spell_data(
+        f"| Year | {column} |\n| --- | --- |\n| 2022 | 48 |\n| 2023 | 50 |"
+    )

@@ -57,6 +57,8 @@ UNITS: Mapping[str, str] = {
     **{"sec": "seconds", "sqkm": "square kilometres", "feet": "feet", "%": "percent"},
 }
 """Last words of column names that are the unit of the column's numbers: "price_usd"."""
+SCALES = frozenset(("thousand", "million", "billion", "trillion"))
+"""Words before a unit, or in its place, that belong to the column's numbers."""
 DEGREES = {"c": "degrees Celsius", "f": "degrees Fahrenheit"}
 """The same for temperatures only, since "c" and "f" may be anything else."""
 MAX_DATE_CHARACTERS = 40
@@ -823,16 +825,28 @@ def _make_searchable(name: str) -> str:
 
 
 def split_field_name(name: str) -> tuple[list[str], str]:
-    """Return the words of a field's name, and the unit of its numbers (empty without one)."""
+    """Return the words of a field's name, and the unit of its numbers (empty without one).
+
+    A scale is a part of the unit: "million euros" of "Revenue (million euros)".
+    """
     words = [
         word if word.isupper() and len(word) > 1 else word.lower() for word in _WORD.findall(name)
     ]
-    last = words[-1].lower() if words else ""
-    unit = UNITS.get(last, "")
-    if last in DEGREES and any(word.startswith("temp") for word in words):
-        unit = DEGREES[last]
-    # A name that is nothing but a unit ("percent") stays the name.
-    return (words[:-1], unit) if unit and len(words) > 1 else (words, "")
+    of_temperature = any(word.startswith("temp") for word in words)
+    units = {**UNITS, **DEGREES} if of_temperature else UNITS
+    unit = scale = ""
+    # A name that is nothing but a unit ("percent") stays the name. Either may be last:
+    # "revenue_usd_millions".
+    while len(words) > 1:
+        last = words[-1].lower()
+        if not unit and last in units:
+            unit = units[last]
+        elif not scale and last.removesuffix("s") in SCALES:
+            scale = last.removesuffix("s")
+        elif not (last == "in" and (unit or scale)):
+            break
+        words = words[:-1]
+    return words, f"{scale} {unit}".strip()
 
 
 def _build_sentence(name: str, value: Any, about: str) -> str:
