@@ -96,8 +96,9 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(size - start))
             self.end_headers()
             half = (start + size) // 2 if reply in ("drop", "stall", "again") else size
-            self.wfile.write(hub.content[start:half])
+            # Counted before it is sent: whoever has it may look at the count at once.
             hub.sent += half - start
+            self.wfile.write(hub.content[start:half])
             if reply == "stall":
                 self.wfile.flush()
                 hub.half_sent.set()
