@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from lab.benchmarks.public_labels.rows import read_rows
 from lab.training import data, measure, probes, sets
-from lab.training.evaluate import auc
+from lab.training.agreement import auc
 from trustassay.backends.embedded import EmbeddedEntailer, apply_quantities, is_copied
 from trustassay.backends.verifier import compute_verdict
 from trustassay.text.quantities import _read

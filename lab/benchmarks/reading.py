@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from lab.benchmarks.faithfulness import rows_of
 from lab.benchmarks.public_labels.rows import read_rows
 from lab.benchmarks.which_metric.sets import lines
-from lab.training.evaluate import auc, interval, resamples
+from lab.training.agreement import auc, interval, resamples
 from lab.training.measure import items
 from trustassay.backends.embedded import EmbeddedEntailer
 from trustassay.core.capabilities import Entailment, Models
@@ -73,9 +73,9 @@ class Row(NamedTuple):
 def read_set(name: str, rows: int, part: str = "choose") -> list[Row]:
     """Return up to ``rows`` rows of a set, drawn by its name."""
     if name.startswith("wice_") and not name.startswith("wice_oracle"):
-        found = [Row(r.answer, r.passages, r.supported, r.group) for r in rows_of(name)]
+        rows_of_set = [Row(r.answer, r.passages, r.supported, r.group) for r in rows_of(name)]
     elif name in LABELLED:
-        found = [
+        rows_of_set = [
             Row(row.record["response"], row.record["documents"], row.label == "right", row.cluster)
             for row in read_rows(name)
             if row.part == part and row.label in ("right", "wrong")
@@ -84,8 +84,8 @@ def read_set(name: str, rows: int, part: str = "choose") -> list[Row]:
         # Drawn already.
         drawn = items(name, rows)
         return [Row(i.hypothesis, [i.premise], i.label == 0, i.document) for i in drawn]
-    order = generator(0, "reading", name).permutation(len(found))
-    return [found[place] for place in order[:rows]]
+    order = generator(0, "reading", name).permutation(len(rows_of_set))
+    return [rows_of_set[place] for place in order[:rows]]
 
 
 class _Reader:

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.benchmarks.reading import read_set
 from lab.training import data, mixture, sets, written
 from lab.training.infer import Encoder, Reading
 from trustassay.backends.embedded import read_card as shipped_card
@@ -115,7 +116,7 @@ def held_out(name: str) -> list[data.Pair]:
     return [rows[i] for i in picks]
 
 
-def read_set(model: Encoder, name: str, window: tuple[int, int] | None) -> list[Reading]:
+def read_premises(model: Encoder, name: str, window: tuple[int, int] | None) -> list[Reading]:
     """Return the encoder's reading of each pair, by windows or (None) in one pass."""
     pairs = items(name).pairs
     if window:
@@ -146,7 +147,7 @@ def kept(folder: Path, tag: str, read: Callable[[], list[Reading]]) -> list[Read
 def readings(folder: Path, name: str, window: tuple[int, int] | None) -> list[Reading]:
     """Return the readings of a set, from the cache when it is younger than the graph."""
     tag = f"{name}.{window[0]}-{window[1]}" if window else f"{name}.whole"
-    return kept(folder, tag, lambda: read_set(encoder(folder), name, window))
+    return kept(folder, tag, lambda: read_premises(encoder(folder), name, window))
 
 
 def design(readings: Sequence[Reading], name: str, features: Sequence[str]) -> Floats:
@@ -184,9 +185,6 @@ def evidence(name: str) -> tuple[list[tuple[str, str]], NDArray[np.int64], NDArr
 
     Shapes (pairs,), (pairs,) and (rows,); a row without a passage has no pair.
     """
-    # That module imports this one.
-    from lab.benchmarks.reading import read_set
-
     if name in PASSAGES:
         rows = [
             (row.statement, row.passages, row.supported) for row in read_set(name, PASSAGE_ROWS)

@@ -33,12 +33,12 @@ from transformers import MPNetModel
 
 from lab.training import measure, mixture
 from lab.training.batches import batches, groups
-from lab.training.model import kinds, pooled
+from lab.training.model import Encoded, collate, kinds, pooled
 from lab.training.train import loss, order_loss
 
 SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
 MAX_TOKENS = 256
-PADDED_TO = 32
+PADDED_TO, PADDING_TOKEN = 32, 1
 SEED = 201
 RATE, HEAD_RATE, ORDER = 4e-5, 2e-4, 0.3
 WARM_UP = 0.06
@@ -51,7 +51,6 @@ MIXTURE = (
 """About 20,000 pairs of everything that the small encoder was trained on."""
 SETS = ("expertqa_dev", "summedits_dev", "healthver_dev", "mnli", "vitaminc", "fm2_held", "fib_dev",
         "wice_oracle_dev", "begin_wow_dev")  # fmt: skip
-Encoded = tuple[list[int], list[int]]
 
 
 @cache
@@ -83,18 +82,6 @@ def encode(pairs: Sequence[tuple[str, str]]) -> list[Encoded]:
         segments = [int(n >= start) for n in range(len(places))]
         result.append((encoding.ids, kinds(encoding.ids, segments)))
     return result
-
-
-def collate(rows: Sequence[Encoded]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ids, kinds and mask, padded to a multiple of 32 tokens."""
-    longest = -(-max(len(ids) for ids, _ in rows) // PADDED_TO) * PADDED_TO
-    block = np.zeros((3, len(rows), longest), dtype=np.int64)
-    block[0] = 1  # the padding token
-    for number, (ids, kind) in enumerate(rows):
-        block[0, number, : len(ids)] = ids
-        block[1, number, : len(ids)] = kind
-        block[2, number, : len(ids)] = 1
-    return torch.from_numpy(block[0]), torch.from_numpy(block[1]), torch.from_numpy(block[2])
 
 
 class LargerEncoder(nn.Module):  # type: ignore[misc]
@@ -182,7 +169,7 @@ class Run:
         factor = min((self.step + 1) / warm, (self.steps - self.step) / max(1, self.steps - warm))
         for group, peak in zip(self.optimiser.param_groups, self.peaks, strict=True):
             group["lr"] = peak * factor
-        ids, kind, mask = collate(rows)
+        ids, kind, mask = collate(rows, PADDED_TO, PADDING_TOKEN)
         logits = self.model(self.model.words(ids), kind, mask)
         value = loss(logits, labels) + ORDER * order_loss(logits, labels, premises)
         value.backward()

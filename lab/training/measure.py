@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.training import data, sets, written
-from lab.training.evaluate import auc, interval, resamples
+from lab.training.agreement import auc, interval, resamples
 from lab.training.probes import entailer
 from trustassay.backends import lexical
 from trustassay.backends.embedded import EmbeddedEmbedder

@@ -9,6 +9,7 @@ training starts from similarity and not from nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from functools import cache
 from importlib.util import find_spec
@@ -66,10 +67,13 @@ def encode(pairs: list[tuple[str, str]], match: bool = True) -> list[Encoded]:
     ]
 
 
-def collate(rows: list[Encoded]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ids, kinds and mask, padded to a multiple of 8 tokens."""
-    longest = -(-max(len(ids) for ids, _ in rows) // 8) * 8
+def collate(
+    rows: Sequence[Encoded], multiple: int = 8, padding: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ids, kinds and mask, padded with a token to a multiple of some length."""
+    longest = -(-max(len(ids) for ids, _ in rows) // multiple) * multiple
     block = np.zeros((3, len(rows), longest), dtype=np.int64)
+    block[0] = padding
     for number, (ids, kind) in enumerate(rows):
         block[0, number, : len(ids)] = ids
         block[1, number, : len(ids)] = kind

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lab.training.agreement import auc
 from lab.training.combine import items
-from lab.training.evaluate import auc
 from lab.training.export import load_run, original
 from lab.training.infer import EMBEDDER_TOKENS, Encoder, softmax
 from lab.training.model import collate, encode, tokenizer

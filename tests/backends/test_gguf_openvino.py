@@ -263,3 +263,39 @@ def test_a_full_disk_is_an_obstacle_until_the_model_is_prepared(
     assert "GB are needed, and 0.0 GB are free" in obstacle
     find_folder(file).mkdir()
     assert find_obstacle(file) is None
+
+
+def test_a_folder_that_cannot_be_made_is_an_obstacle(
+    file: GgufFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("a file")
+    monkeypatch.setenv("TRUSTASSAY_MODELS", str(tmp_path / "taken"))
+    obstacle = find_obstacle(file)
+    assert obstacle is not None
+    assert "it cannot be prepared in" in obstacle
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("bad xml")])
+def test_a_fault_while_it_is_prepared_or_loaded_names_the_other_engine(
+    file: GgufFile, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(_: GgufFile) -> Path:
+        raise error
+
+    monkeypatch.setattr(gguf_openvino, "is_installed", lambda: True)
+    monkeypatch.setattr(gguf_openvino, "prepare_model", fail)
+    with pytest.raises(BackendError, match=r"(No space|bad xml).*; try engine=llama\.cpp$"):
+        OpenvinoReader(str(file.path))
+
+
+def test_the_folder_of_another_process_is_taken(
+    file: GgufFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_graph(_: GgufFile, folder: Path) -> None:
+        # The other process ends first.
+        find_folder(file).mkdir()
+        (find_folder(file) / "openvino_model.xml").write_text("theirs")
+
+    monkeypatch.setattr(gguf_openvino, "_write_graph", write_graph)
+    monkeypatch.setattr(gguf_openvino, "_write_with_exact_weights", lambda *_: None)
+    assert (prepare_model(file) / "openvino_model.xml").read_text() == "theirs"

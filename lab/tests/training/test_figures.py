@@ -1,7 +1,7 @@
 import numpy as np
 
+from lab.training.agreement import auc, best_balanced_accuracy, resamples
 from lab.training.combine import logistic
-from lab.training.evaluate import auc, best_balanced_accuracy, resamples
 
 SCORES = np.array([0.9, 0.6, 0.6, 0.2])
 TRUTH = np.array([True, True, False, False])

@@ -18,7 +18,6 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -65,6 +64,8 @@ Measured: 3.7 GB for a file of 1.1 GB, of which 1.6 GB are pages of the stored f
 may drop.
 """
 BATCH_ITEMS = 16
+MAX_REASON_CHARACTERS = 200
+"""Characters of an error of OpenVINO that are shown: its end says what is wrong."""
 MATRICES = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 """Names of the matrices of a layer, in the order in which the graph uses them."""
 
@@ -83,10 +84,13 @@ def find_obstacle(file: GgufFile) -> str | None:
         return f"it takes about {sizes}"
     folder = find_folder(file)
     if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            free = shutil.disk_usage(folder.parent).free
+        except OSError as error:
+            return f"it cannot be prepared in {folder.parent}: {error.strerror}"
         # The graph as OpenVINO writes it is on the disk at the same time.
         needed = file.size * (STORED_SIZE_FACTOR + GRAPH_SIZE_FACTOR)
-        free = shutil.disk_usage(folder.parent).free
         if needed > free:
             sizes = f"{needed / 1e9:.1f} GB are needed, and {free / 1e9:.1f} GB are free"
             return f"it cannot be prepared in {folder.parent}: {sizes}"
@@ -149,6 +153,10 @@ class OpenvinoReader:
             self._model = FirstTokenModel(prepare_model(result), count)
         except BackendError as error:
             raise BackendError(f"gguf:{path}: {error}") from None
+        except (OSError, RuntimeError) as error:
+            reason = " ".join(str(error).split())[-MAX_REASON_CHARACTERS:]
+            message = f"gguf:{path}: OpenVINO cannot load it: {reason}; try engine=llama.cpp"
+            raise BackendError(message) from None
         self._lock = threading.Lock()
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply | BackendError]:
@@ -341,6 +349,8 @@ def prepare_model(file: GgufFile) -> Path:
 
     Raises:
         BackendError: OpenVINO cannot read the file.
+        OSError: the folder cannot be written.
+        RuntimeError: OpenVINO cannot write it.
     """
     folder = find_folder(file)
     if folder.exists():
@@ -356,9 +366,12 @@ def prepare_model(file: GgufFile) -> Path:
         _write_with_exact_weights(file, first, second)
         for path in first.glob("openvino_*tokenizer.*"):
             path.rename(second / path.name)
-        # Another process may have finished first; its folder is the same.
-        with suppress(OSError):
+        try:
             second.rename(folder)
+        except OSError:
+            # Another process may have finished first; its folder is the same.
+            if not folder.exists():
+                raise
     return folder
 
 
@@ -371,7 +384,7 @@ def _write_graph(file: GgufFile, folder: Path) -> None:
     try:
         genai.LLMPipeline(link, "CPU", enable_save_ov_model=True)
     except RuntimeError as error:
-        reason = " ".join(str(error).split())[-200:]
+        reason = " ".join(str(error).split())[-MAX_REASON_CHARACTERS:]
         raise BackendError(f"OpenVINO cannot read it: {reason}") from None
 
 

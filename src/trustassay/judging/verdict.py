@@ -557,10 +557,13 @@ class ClaimVerifier:
         if supports:
             best = max(range(len(rows)), key=lambda place: rows[place].entailment)
             return await work(self._build_supported, claim, evidence[best], both)
-        nearest = await work(self.passages.find_nearest, text, 1)
-        if not nearest:
+        if not evidence:
             return await work(self._build_not_found, claim, None, both)
-        (number,) = nearest[0].passages
+        first = evidence[0].parts[0]
+        if not isinstance(first, PassageWindow):
+            # Sentences alone were read: the nearest window is quoted, and may be of data.
+            first = (await work(self.passages.find_nearest, text, 1))[0].parts[0]
+        number = first.passage
         # Step 4: what a reader half supports may be decided by the words of the data.
         if number in self.passages.data and (
             finding := await work(self._judge_by_data, claim, text, number, both)
