@@ -2,7 +2,7 @@
 
 Entailment by odds only needs the probabilities of the first token of two replies. OpenVINO computes
 them with the processor's instructions for 8-bit integers, which the wheel of llama.cpp does not
-use: in less CPU time, with the same odds up to rounding (``lab/results/gguf-engines.json``).
+use: in less CPU time, with nearly the same odds (``lab/results/gguf-engines.json``).
 
 1. Once for each file, OpenVINO GenAI builds the model's graph and its tokenizer from the file. It
    rounds weights of 4 bits once more, which changes them by 9 % (root mean square). They are
