@@ -7,7 +7,7 @@ not prevent the others from being read, and the user sees all faults together.
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -63,13 +63,17 @@ MAX_LINE_BYTES = 2**24
 """Bytes of a first line of a ``.json`` file that may be one record of many."""
 
 
-def read_raw_records(name: str, fields: Mapping[str, str], sheet: str = "") -> Iterator[RawRecord]:
+def read_raw_records(
+    name: str, fields: Mapping[str, str], sheet: str = "", wanted: Collection[str] = ()
+) -> Iterator[RawRecord]:
     """Open a file, folder or other input and return its records.
 
     Args:
         name: the path or URL, as the user wrote it.
         fields: the user's names of fields, by canonical field.
         sheet: the sheet of a workbook, by title or number; empty for the one with questions.
+        wanted: the columns by which the header of a CSV file or a workbook is known; without any,
+            by that of a question.
 
     Raises:
         InputError: at once, if it does not exist or its kind is unknown; while iterating, if it is
@@ -78,9 +82,9 @@ def read_raw_records(name: str, fields: Mapping[str, str], sheet: str = "") -> I
     if name == STANDARD_INPUT:
         stored_input = store_standard_input()
         kind = stored_input.kind
-        return _read_file(stored_input.path, STANDARD_INPUT_NAME, fields, sheet, kind)
+        return _read_file(stored_input.path, STANDARD_INPUT_NAME, fields, sheet, kind, wanted)
     if (place := find_place(name)) is not None:
-        return _read_place(place, name, fields, sheet)
+        return _read_place(place, name, fields, sheet, wanted)
     path = Path(name)
     try:
         is_folder, exists = path.is_dir(), path.exists()
@@ -91,11 +95,11 @@ def read_raw_records(name: str, fields: Mapping[str, str], sheet: str = "") -> I
         return _read_folder(path, name, fields, sheet)
     if not exists:
         raise InputError(f"{name}: no such file")
-    return _read_file(path, name, fields, sheet)
+    return _read_file(path, name, fields, sheet, wanted=wanted)
 
 
 def _read_place(
-    place: InputPlace, name: str, fields: Mapping[str, str], sheet: str
+    place: InputPlace, name: str, fields: Mapping[str, str], sheet: str, wanted: Collection[str]
 ) -> Iterator[RawRecord]:
     if place.table:
         return arrow.read_batches(arrow.slice_batches(place.table()), f"{name:.80}", fields)
@@ -103,14 +107,19 @@ def _read_place(
         raise InputError(f"{name}: no such file, and no file matches")
     single_file = place.files.get("")
     return (
-        _read_file(single_file, name, fields, sheet)
+        _read_file(single_file, name, fields, sheet, wanted=wanted)
         if single_file
         else _read_files(place.files, name, fields, sheet)
     )
 
 
 def _read_file(
-    path: InputFile, name: str, fields: Mapping[str, str], sheet: str, kind: str = ""
+    path: InputFile,
+    name: str,
+    fields: Mapping[str, str],
+    sheet: str,
+    kind: str = "",
+    wanted: Collection[str] = (),
 ) -> Iterator[RawRecord]:
     # Standard input has no suffix; its kind was determined by its content.
     kind = kind or places.determine_kind(path, name)
@@ -121,12 +130,13 @@ def _read_file(
     if kind == ".json":
         return _read_json(path, name, fields)
     if kind == ".xlsx":
-        return read_workbook_records(path, name, fields, sheet)
+        return read_workbook_records(path, name, fields, sheet, wanted)
     if kind == ".parquet":
         return _read_parquet(path, name, fields)
     if kind in places.OTLP_SUFFIXES:
         return otlp.read_records(path, name)
-    return read_csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
+    delimiter = "\t" if kind == ".tsv" else ","
+    return read_csv_records(path, name, fields, delimiter, wanted=wanted)
 
 
 def _read_json_lines(path: InputFile, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
@@ -488,13 +498,29 @@ def read_samples(
         return chain.from_iterable(map(_add_model_to_ids, read, file_names))
     if sheet is not None:
         raise InputError("sheet: only a workbook has sheets, and the input is no file")
-    if (rows := arrow.read_frame(source, names)) is not None:
-        return _read(rows, arrow.FRAME, reading)
-    records = _find_rows_in_memory(source, names) if isinstance(source, Mapping) else source
+    rows, name = read_records_in_memory(source, names)
+    return _read(rows, name, reading)
+
+
+def read_records_in_memory(
+    source: Any, fields: Mapping[str, str]
+) -> tuple[Iterator[RawRecord], str]:
+    """Return the records of a table or of an iterable of records, and its name for messages.
+
+    Args:
+        source: as for :func:`read_samples`, without paths.
+        fields: the user's names of fields, by canonical field.
+
+    Raises:
+        InputError: it is neither; or as :func:`~trustassay.input.arrow.read_frame`.
+    """
+    if (rows := arrow.read_frame(source, fields)) is not None:
+        return rows, arrow.FRAME
+    records = _find_rows_in_memory(source, fields) if isinstance(source, Mapping) else source
     if not isinstance(records, Iterable):
         kind = type(source).__name__
         raise InputError(f"expected a path or an iterable of records, got a single {kind}")
-    return _read(_read_in_memory(records, names), "the samples", reading)
+    return _read_in_memory(records, fields), "the samples"
 
 
 def _find_distinct_names(paths: Sequence[str]) -> list[str]:

@@ -5,8 +5,9 @@ import io
 import re
 import shlex
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice, zip_longest
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -58,6 +59,7 @@ def check_header(
     fields: Mapping[str, str],
     layout: str,
     rows: Iterable[Sequence[Any]] = (),
+    wanted: Collection[str] = (),
 ) -> list[str]:
     """Return the names of columns; an empty cell names no column.
 
@@ -67,14 +69,15 @@ def check_header(
         fields: the user's names of columns, by canonical field.
         layout: how columns are separated or which sheet it is, for messages, after a comma.
         rows: the rows below the header; the first one is read if the header is unknown.
+        wanted: the columns by which the header is known; without any, by that of a question.
 
     Raises:
-        UnknownFieldsError: no column is known to contain the question.
+        UnknownFieldsError: no column is known to contain the question, and none is wanted.
         InputError: as :func:`check_columns`.
     """
     present = [cell for cell in header if cell]
     # Without a question nothing can be scored; the error lists what the header has instead.
-    if not has_question(present, fields):
+    if not wanted and not has_question(present, fields):
         unknown_fields = _find_unknown_fields(header, fields, next(iter(rows), ()))
         if unknown_fields is None:
             reason = explain_missing("question", dict.fromkeys(present))
@@ -86,6 +89,13 @@ def check_header(
         )
     check_columns(present, name, fields)
     return list(header)
+
+
+def _is_header(fields: Mapping[str, str], wanted: Collection[str], cells: Sequence[str]) -> bool:
+    """Whether cells have a wanted column, or without any a question column."""
+    if wanted:
+        return not set(cells).isdisjoint(wanted)
+    return has_question(cells, fields)
 
 
 def _find_unknown_fields(
@@ -266,6 +276,7 @@ def read_csv_records(
     fields: Mapping[str, str],
     delimiter: str,
     header: list[str] | None = None,
+    wanted: Collection[str] = (),
 ) -> Iterator[RawRecord]:
     """Yield the records of a table.
 
@@ -276,10 +287,11 @@ def read_csv_records(
         delimiter: the usual delimiter of such files, or the only one if there is a ``header``.
         header: the names of the columns, for a file without a header. Otherwise the header is
             found in the file, and lines above it, such as a title, are not read.
+        wanted: the columns by which the header is known; without any, by that of a question.
     """
     result = TableHeader(header or (), 0, delimiter)
     if header is None:
-        result = read_header(path, name, delimiter, lambda cells: has_question(cells, fields))
+        result = read_header(path, name, delimiter, partial(_is_header, fields, wanted))
     rows = read_csv_rows(path, name, result)
     for where, row in rows:
         if isinstance(row, csv.Error):
@@ -294,7 +306,7 @@ def read_csv_records(
                 raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
             below = (cells for _, cells in rows if not isinstance(cells, csv.Error))
             layout = f", columns separated by {_SEPARATOR_NAMES[result.delimiter]}"
-            header = check_header(cells, name, fields, layout, below)
+            header = check_header(cells, name, fields, layout, below, wanted)
         else:
             yield _build_csv_record(row, where, header, fields)
 
@@ -373,7 +385,11 @@ _FIELDS_OF_TEXTS = ("question", "response", "documents", "answers", "claims")
 
 
 def read_workbook_records(
-    path: InputFile, name: str, fields: Mapping[str, str], sheet: str = ""
+    path: InputFile,
+    name: str,
+    fields: Mapping[str, str],
+    sheet: str = "",
+    wanted: Collection[str] = (),
 ) -> Iterator[RawRecord]:
     """Yield the records of a sheet.
 
@@ -383,6 +399,7 @@ def read_workbook_records(
         fields: the user's names of columns, by canonical field.
         sheet: the title or the number of the sheet; empty for the one with a question column, which
             need not be the first.
+        wanted: the columns by which a sheet is known; without any, by that of a question.
 
     Raises:
         InputError: openpyxl is not installed, the file is not a workbook, no sheet or several are
@@ -401,8 +418,10 @@ def read_workbook_records(
     try:
         with path.open("rb") as file:
             book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
-            sheets = [_read_sheet_header(each, fields, pivot_sheets) for each in book.worksheets]
-            yield from _read_sheet(book, name, fields, _choose_sheet(sheets, name, sheet))
+            is_header = partial(_is_header, fields, wanted)
+            sheets = [_read_sheet_header(each, is_header, pivot_sheets) for each in book.worksheets]
+            chosen = _choose_sheet(sheets, name, sheet)
+            yield from _read_sheet(book, name, fields, chosen, wanted)
     except InputError:
         raise
     except Exception as error:
@@ -439,7 +458,7 @@ class _WorkbookSheet(NamedTuple):
     row: int
     """The number of the header's row, from 1; 0 for an empty sheet."""
     asks: bool
-    """Whether the header has a question column."""
+    """Whether the header has a question column, or a wanted one."""
     aside: str
     """Why it is chosen only by name: it is hidden, or has a pivot table; empty for others."""
 
@@ -475,11 +494,11 @@ def _choose_sheet(sheets: Sequence[_WorkbookSheet], name: str, chosen: str) -> _
 
 
 def _read_sheet_header(
-    sheet: Any, fields: Mapping[str, str], pivot_sheets: Sequence[str]
+    sheet: Any, is_header: Callable[[Sequence[str]], bool], pivot_sheets: Sequence[str]
 ) -> _WorkbookSheet:
     values = islice(sheet.iter_rows(values_only=True), MAX_HEADER_ROWS)
     rows = [["" if value is None else str(value).strip() for value in row] for row in values]
-    place = find_header(rows, lambda cells: has_question(cells, fields))
+    place = find_header(rows, is_header)
     first = next((number for number, row in enumerate(rows, 1) if any(row)), 0)
     at = first if place is None else place + 1
     is_pivot = PurePosixPath(getattr(sheet, "_worksheet_path", "")).name in pivot_sheets
@@ -490,7 +509,11 @@ def _read_sheet_header(
 
 
 def _read_sheet(
-    book: Any, name: str, fields: Mapping[str, str], sheet: _WorkbookSheet
+    book: Any,
+    name: str,
+    fields: Mapping[str, str],
+    sheet: _WorkbookSheet,
+    wanted: Collection[str],
 ) -> Iterator[RawRecord]:
     if not sheet.header:
         return
@@ -498,9 +521,9 @@ def _read_sheet(
     # The table may be on a sheet that was not chosen.
     others = ", ".join(title for title in book.sheetnames if title != sheet.title)
     layout = f", in the sheet {sheet.title} (--sheet for another: {others[:80]})" if others else ""
-    header = check_header(sheet.header, name, fields, layout, filter(any, below))
+    header = check_header(sheet.header, name, fields, layout, filter(any, below), wanted)
     columns_of_fields = find_columns([column for column in header if column], fields)
-    used = {column for columns in columns_of_fields.values() for column in columns}
+    used = {column for columns in columns_of_fields.values() for column in columns} | set(wanted)
     # Elsewhere, such as in a label, a percentage is a number.
     texts = {column for field in _FIELDS_OF_TEXTS for column in columns_of_fields.get(field, ())}
     rows = book[sheet.title].iter_rows(min_row=sheet.row + 1)

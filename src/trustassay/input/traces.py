@@ -106,7 +106,7 @@ def read_traces(raws: Iterable[RawRecord], name: str, answer_span: str = "") -> 
         if raw.problems or not is_trace(raw.record):
             yield raw
             continue
-        for span in _find_spans(raw.record):
+        for span in find_spans(raw.record):
             lines, spans = traces.setdefault(span.trace or raw.where, ({}, {}))
             if event := _read_log_record(span.raw):
                 logs.setdefault((span.trace or raw.where, span.id), []).append(event)
@@ -162,7 +162,8 @@ def _describe_sources(sources: Counter[tuple[str, str]]) -> str:
     return "; ".join(parts)
 
 
-def _find_spans(record: Mapping[str, Any]) -> Iterator[TraceSpan]:
+def find_spans(record: Mapping[str, Any]) -> Iterator[TraceSpan]:
+    """Yield the spans of a record, whatever exporter wrote it."""
     waiting: list[tuple[Mapping[str, Any], TraceSpan | None]] = [(record, None)]
     while waiting:
         span_object, within = waiting.pop()
