@@ -1,26 +1,27 @@
-"""Calibrators: they turn scores into probabilities of being right, and hold thresholds.
+"""Calibrators: what a score is worth on someone's data, and which answers it lets pass.
 
-A calibrator is a JSON file of a few kB that ``calibrate`` writes and other runs apply. Reading one
-checks every field: it may come from another person. Applied to a finished run, it gives each answer
-a probability of being right, accepts answers above thresholds, and tests whether the run is like
-the one that it was made from.
+A calibrator is a JSON file of a few kB that ``calibrate`` writes and other commands apply. Reading
+one checks every field: it may come from another person. Applied to scores, it accepts answers above
+a threshold and gives each answer a probability of being right. Applied to a finished run, it also
+tests whether the scores are like those that it was made from.
 """
 
-import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from trustassay.core.files import write_atomic
+from trustassay.core.json_form import JsonForm, as_json, read_json
 from trustassay.core.metric import Assessment
 from trustassay.core.sample import question_key
+from trustassay.input.recognising import ABSENT, reach
 from trustassay.input.records import InputError
 from trustassay.judging.second_reader import ROLE as SECOND
 from trustassay.report.answers import AnswerChance, ChancesSummary
@@ -28,186 +29,212 @@ from trustassay.runs.counts import read_rows
 from trustassay.runs.folder import RunFolder, read_metric_infos, to_stored
 from trustassay.runs.lines import StepCallback
 from trustassay.runs.needs import list_needed_backends
-from trustassay.statistics import Bools, Floats, Places
-from trustassay.statistics.calibration import Combination, LogOddsTerm
-from trustassay.statistics.comparison import DistributionSummary, compare_distribution
+from trustassay.statistics import Bools, Floats
+from trustassay.statistics.comparison import (
+    DistributionDistance,
+    DistributionSummary,
+    compare_distribution,
+)
 from trustassay.statistics.regression import Isotonic
-from trustassay.statistics.resampling import cluster_numbers, holm
+from trustassay.statistics.resampling import cluster_numbers
 from trustassay.text.words import amount
 
 CALIBRATOR_FORMAT = "trustassay calibrator"
-CALIBRATOR_VERSION = 1
-
-
-PromiseKind = Literal["among accepted", "of all"]
-AMONG_ACCEPTED: PromiseKind = "among accepted"
-OF_ALL: PromiseKind = "of all"
-
-
-@dataclass(frozen=True)
-class CalibratorInput:
-    """A score that a calibrator reads: that of a metric, or one of its parts."""
-
-    metric: str
-    part: str
-    """The name of the part; empty for the score itself."""
-    options: Mapping[str, Any]
-    """The metric's options with which the score was computed."""
-    backends: Mapping[str, Any]
-    """The backends with which the score was computed, by their option names."""
-    sign: int = 1
-    """-1 if lower scores are better. Model and thresholds apply to the score times this sign."""
-
-    @property
-    def name(self) -> str:
-        """The name in ``study``: ``faithfulness``, ``faithfulness.support``."""
-        return f"{self.metric}.{self.part}" if self.part else self.metric
+CALIBRATOR_VERSION = 2
+MAX_FILE_BYTES = 1 << 20
+"""Bytes of a calibrator's file; a real one has a few kB."""
+CALIBRATED = "calibrated"
+"""Key in ``summary.json`` of the result of a calibrator."""
+CALIBRATOR = "calibrator.json"
+"""The copy of the calibrator in a run's folder."""
+FALSE_ALARM_RATE = 0.01
+"""The probability, at most, that data of the same kind are called unlike."""
+MAX_DIFFERENCES = 3
+"""Differing settings that a message names."""
+ACCEPT, ASK = "accept", "ask"
+"""The two decisions: accept the answer, or ask a person."""
 
 
 @dataclass(frozen=True)
-class ThresholdPromise:
-    """A threshold and the promise that it keeps."""
+class ScoreOrigin(JsonForm):
+    """Where a score comes from, so that a changed judge is noticed."""
 
-    kind: PromiseKind
-    """``among accepted``: with the stated ``confidence``, at most the share ``at_most`` of the
-    accepted answers is wrong. ``of all``: on average, at most that share of a question's answers is
-    accepted and wrong."""
+    kind: Literal["run", "table"]
+    """Whether a metric of a run gave it, or it is a column of a table."""
+    metric: str = ""
+    """Of a run, the metric."""
+    part: str = ""
+    """Of a run, the part of the metric; empty for the score itself."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of a run, the metric's options."""
+    backends: Mapping[str, Any] = field(default_factory=dict)
+    """Of a run, the backends that judged, by their option names."""
+    judges: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Of a table, the values of the columns that name the judge's model, version or prompt."""
+
+
+@dataclass(frozen=True)
+class CalibratedScore(JsonForm):
+    """The score that a calibrator reads."""
+
+    name: str
+    """Its name: a column, a metric or a part of one (``faithfulness.support``)."""
+    sign: int
+    """-1 if lower is better. Thresholds and curve apply to the score times this sign."""
+    source: ScoreOrigin
+
+
+@dataclass(frozen=True)
+class LabelRecord(JsonForm):
+    """The labels from which a calibrator was made."""
+
+    name: str
+    """The columns or fields, separated by commas."""
+    n: int
+    """Labelled answers that have a score."""
+    right: int
+    """How many of these are right."""
+    chosen: str
+    """How answers were chosen for labelling, in words."""
+    group: str = ""
+    """The field whose equal values depend on each other, such as the question; empty without."""
+    digest: str = ""
+    """A digest of scores and labels."""
+    look: int = 1
+    """The number of the last look that was taken."""
+
+
+@dataclass(frozen=True)
+class ThresholdPromise(JsonForm):
+    """A threshold, and what is promised about the answers above it."""
+
     at_most: float
-    """The promised share, from 0 to 1."""
-    confidence: float | None
-    """From 0 to 1; ``None`` for ``of all``."""
+    """The largest share of accepted answers that is wrong, from 0 to 1."""
+    confidence: float
+    """How often such a promise holds, from 0 to 1."""
+    exact: bool = True
+    """Whether it holds at least so often; else about so often (several answers to a question)."""
     above: float | None = None
-    """Answers are accepted that rank above it (see :attr:`Calibrator.rank`); ``None``: all that
-    have a probability."""
-    questions: int = 0
-    """Questions of the accepted labelled answers."""
-    answers: int = 0
+    """Answers with a higher score times the sign are accepted; ``None``: all that have a score."""
+    share: float = 0.0
+    """The accepted share of all answers, labelled or not, from 0 to 1."""
+    accepted: int = 0
     """Accepted labelled answers."""
     wrong: int = 0
-    """Accepted labelled answers that are wrong."""
+    """How many of these are wrong."""
+    look: int = 1
+    """The number of the look at the labels, from 1."""
+    looks: int = 1
+    """How many looks were planned."""
+    delta: float = 0.05
+    """How often this look may fail."""
     without: str = ""
     """Why there is no threshold; empty if there is one."""
     needed: int | None = None
-    """About how many labelled questions would suffice for a threshold, if that can be estimated."""
+    """About how many labels would do, if that can be estimated."""
+    of: str = ""
+    """The value of the calibrator's ``by`` that it is about; empty for all answers."""
 
-    def accepts(self, ranks: ArrayLike) -> Bools:
-        """Return which answers are accepted, by their ranks; NaN, no rank, is never accepted."""
-        rank_values = np.asarray(ranks, dtype=np.float64)
+    def accepts(self, scores: ArrayLike) -> Bools:
+        """Return which scores, times the sign, are accepted; NaN never is."""
+        values = np.asarray(scores, dtype=np.float64)
         if self.without:
-            return np.zeros(rank_values.shape, dtype=bool)
-        # NaN is above nothing, so answers without a rank are rejected.
-        return rank_values > (-math.inf if self.above is None else self.above)
+            return np.zeros(values.shape, dtype=bool)
+        return values > (-math.inf if self.above is None else self.above)
 
 
 @dataclass(frozen=True)
-class Calibrator:
-    """A model that turns scores into probabilities, with its thresholds."""
+class ReliabilityBand(JsonForm):
+    """Labelled answers with similar scores."""
 
-    label: str
-    """The name of the label that says which answers are right."""
-    answers: int
-    """Labelled answers from which it was made."""
-    questions: int
-    """Questions of these answers."""
-    right: float
-    """The share of these answers that is right, from 0 to 1."""
-    inputs: Sequence[CalibratorInput]
-    """The scores that it reads."""
-    model: Isotonic | Combination
-    """For one score an isotonic or a logistic curve, for several a logistic regression."""
+    low: float
+    """Their lowest score."""
+    high: float
+    """Their highest score."""
+    stated: float
+    """Their mean score."""
+    n: int
+    """How many they are."""
+    right: int
+    """How many of them are right."""
+    interval: Sequence[float]
+    """The 95 % interval of the share that is right: two numbers."""
+
+
+@dataclass(frozen=True)
+class AuditStatus(JsonForm):
+    """What became of the promise since, as ``monitor --audit`` writes it."""
+
+    status: Literal["holds", "suspended", "withdrawn"]
+    day: str
+    """The day from which on it is so."""
+    reason: str = ""
+    """Why it does not hold."""
+
+
+@dataclass(frozen=True)
+class Calibrator(JsonForm):
+    """A score with its thresholds and probabilities."""
+
+    score: CalibratedScore
+    labels: LabelRecord
     promises: Sequence[ThresholdPromise]
-    """Its thresholds."""
-    spreads: Mapping[str, DistributionSummary]
-    """By name, the distributions of all scores and parts of the metrics, to notice other data."""
-    figures: Mapping[str, Any] = field(default_factory=dict)
-    """How good the probabilities are, out of fold: value and interval by name."""
+    reliability: Sequence[ReliabilityBand]
+    """Bands of scores, the lowest first."""
+    curve: Isotonic
+    """The probability of being right, by the score times the sign."""
+    spread: DistributionSummary
+    """The distribution of all scores as the judge gave them, to notice other data."""
+    by: str = ""
+    """The field for whose values there are promises of their own."""
+    audit: AuditStatus | None = None
+    """``None`` before the first audit."""
     made_by: str = ""
     """The version of the program."""
 
-    @property
-    def method(self) -> str:
-        """``isotonic``, ``logistic``, or ``combination`` of several scores."""
-        if isinstance(self.model, Isotonic):
-            return "isotonic"
-        return "logistic" if len(self.inputs) == 1 else "combination"
-
-    @property
-    def metrics(self) -> list[str]:
-        """The names of the metrics."""
-        return list(dict.fromkeys(score_input.metric for score_input in self.inputs))
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of the inputs, equal for all calibrators of the same scores and settings."""
-        inputs = [asdict(score_input) for score_input in self.inputs]
-        # Sorted keys: equal settings give equal texts, in whatever order they were given.
-        text = json.dumps(inputs, sort_keys=True, default=str)
-        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-    def orient(self, table: ArrayLike) -> Floats:
-        """Return scores, shape (n, d), with their signs changed so that higher is better."""
-        signs = np.array([score_input.sign for score_input in self.inputs], dtype=np.float64)
-        return np.asarray(np.asarray(table, dtype=np.float64) * signs)
-
-    def probabilities(self, table: ArrayLike) -> Floats:
-        """Return the probability that each answer is right, shape (n,).
-
-        It is NaN if the only score is missing, or if a score is missing that all labelled answers
-        had.
+    def probabilities(self, scores: ArrayLike) -> Floats:
+        """Return the probability that each answer is right, shape (n,); NaN without a score.
 
         Args:
-            table: the scores as the metrics return them, shape (n, d), NaN where there is none.
+            scores: as the judge gives them, shape (n,), NaN where there is none.
         """
-        # The model was fitted to scores of which higher ones are better.
-        x = self.orient(table)
-        if isinstance(self.model, Isotonic):
-            return self.model.at(x[:, 0])
-        return self.model.probabilities(x)
+        return self.curve.at(np.asarray(scores, dtype=np.float64) * self.score.sign)
 
-    def ranks(self, table: ArrayLike) -> Floats:
-        """Return the values that thresholds apply to, shape (n,).
-
-        With one score this is the score times its sign, with several it is the probability.
-        """
-        # An isotonic curve has steps: thresholds on the score can lie within a step.
-        return self.orient(table)[:, 0] if len(self.inputs) == 1 else self.probabilities(table)
+    def find_promise(self, of: str = "") -> ThresholdPromise | None:
+        """Return the first promise with a threshold, for answers whose ``by`` has this value."""
+        of_value = [promise for promise in self.promises if promise.of == (of if self.by else "")]
+        return next((promise for promise in of_value if not promise.without), None)
 
     @property
-    def rank(self) -> str:
-        """The name of the values that thresholds apply to."""
-        if len(self.inputs) > 1:
-            return "probability"
-        return self.inputs[0].name if self.inputs[0].sign > 0 else f"-{self.inputs[0].name}"
+    def is_valid(self) -> bool:
+        """Whether no audit has suspended or withdrawn the promises."""
+        return self.audit is None or self.audit.status == "holds"
+
+    def accepts(self, scores: ArrayLike, of: Sequence[str] | None = None) -> Bools:
+        """Return which answers the first promise with a threshold accepts, shape (n,).
+
+        Nothing is accepted without a promise, and while an audit has suspended or withdrawn it.
+
+        Args:
+            scores: as the judge gives them, shape (n,), NaN where there is none.
+            of: the value of ``by`` of each answer.
+        """
+        values = np.asarray(scores, dtype=np.float64) * self.score.sign
+        result = np.zeros(values.shape, dtype=bool)
+        values_of = np.asarray(of if self.by and of is not None else [""] * len(values))
+        for value in np.unique(values_of).tolist() if self.is_valid else ():
+            promise = self.find_promise(value)
+            if promise is not None:
+                result |= promise.accepts(values) & (values_of == value)
+        return result
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {
-            "format": CALIBRATOR_FORMAT,
-            "version": CALIBRATOR_VERSION,
-            "made_by": self.made_by,
-            "label": self.label,
-            "answers": self.answers,
-            "questions": self.questions,
-            "right": self.right,
-            # These and the method follow from the inputs; they are checked when the file is read.
-            "fingerprint": self.fingerprint,
-            "inputs": [asdict(score_input) for score_input in self.inputs],
-            "method": self.method,
-            "model": asdict(self.model),
-            "rank": self.rank,
-            "promises": [asdict(promise) for promise in self.promises],
-            "figures": dict(self.figures),
-            "spreads": {name: asdict(spread) for name, spread in self.spreads.items()},
-        }
-
-
-T = TypeVar("T")
-MAX_FILE_BYTES = 1 << 20
-"""Bytes of a calibrator's file; a real one has a few kB."""
-MAX_NUMBER = 1e100
-"""The largest absolute value of a number: products of two stay finite."""
-MAX_ITEMS = 5000
-"""Items of a list, and characters of a text, at most."""
+        content = super().to_dict()
+        curve = {"knots": list(self.curve.knots), "values": list(self.curve.values)}
+        spread = {name: as_json(getattr(self.spread, name)) for name in self.spread.__slots__}
+        head = {"format": CALIBRATOR_FORMAT, "version": CALIBRATOR_VERSION}
+        return head | content | {"curve": curve, "spread": spread}
 
 
 def write_calibrator(calibrator: Calibrator, path: Path) -> None:
@@ -221,18 +248,16 @@ def _format_json(content: Mapping[str, Any]) -> str:
     A person should be able to read the file, and to compare two of them line by line.
     """
 
-    # Only lists of objects get a line for each item: lists of numbers are long and not read by
-    # people.
     def format_value(item: Any, indent: str) -> str:
+        inner = indent + "  "
         if isinstance(item, Mapping) and item:
-            inner = indent + "  "
             items = [
                 f"{inner}{json.dumps(str(k))}: {format_value(v, inner)}" for k, v in item.items()
             ]
             return "{\n" + ",\n".join(items) + f"\n{indent}}}"
-        if isinstance(item, list | tuple) and item and isinstance(item[0], Mapping):
-            inner = indent + "  "
-            return "[\n" + ",\n".join(inner + format_value(v, inner) for v in item) + f"\n{indent}]"
+        # Only lists of objects get a line for each item.
+        if isinstance(item, list) and item and isinstance(item[0], Mapping):
+            return "[\n" + ",\n".join(inner + json.dumps(v) for v in item) + f"\n{indent}]"
         return json.dumps(item, ensure_ascii=False, allow_nan=False)
 
     return format_value(content, "") + "\n"
@@ -242,7 +267,7 @@ def read_calibrator(path: Path) -> Calibrator:
     """Read a calibrator.
 
     Raises:
-        InputError: the file is damaged, of another kind or of a later version; the message names
+        InputError: the file is damaged, of another kind or of another version; the message names
             the file and the field.
         OSError: it cannot be read.
     """
@@ -256,205 +281,47 @@ def read_calibrator(path: Path) -> Calibrator:
         result = json.loads(content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON: {error}; run calibrate again") from None
-    return _CalibratorFields(path, "", result).read_calibrator()
+    if not isinstance(result, dict) or result.get("format") != CALIBRATOR_FORMAT:
+        raise InputError(f"{path}: is not a calibrator; expected a file that `calibrate` wrote")
+    if result.get("version") != CALIBRATOR_VERSION:
+        raise InputError(
+            f"{path}: version: expected {CALIBRATOR_VERSION}, got {result.get('version')!r:.40}; "
+            "its promises were computed in another way: run calibrate again"
+        )
+    try:
+        calibrator: Calibrator = read_json(Calibrator, result)
+        _check_values(calibrator)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}; run calibrate again") from None
+    return calibrator
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-class _CalibratorFields:
-    """Reads the fields of one object of the file; errors name the path of the field."""
-
-    def __init__(self, path: Path, where: str, content: Any) -> None:
-        self.path, self.where = path, where
-        if not isinstance(content, dict):
-            self.refuse(where or "the file", "an object", content)
-        self.content: dict[str, Any] = content
-
-    def refuse(self, name: str, expected: str, value: Any) -> NoReturn:
-        # A message of one line, whatever the file holds.
-        text = repr(value)
-        text = text if len(text) < 60 else f"{text[:57]}..."
-        raise InputError(f"{self.path}: {name}: expected {expected}, got {text}")
-
-    def _path_of(self, name: str) -> str:
-        return f"{self.where}.{name}" if self.where else name
-
-    def require(self, name: str) -> Any:
-        if name not in self.content:
-            raise InputError(f"{self.path}: {self._path_of(name)}: is missing")
-        return self.content[name]
-
-    def read_text(self, name: str) -> str:
-        value = self.require(name)
-        if not isinstance(value, str) or len(value) > MAX_ITEMS:
-            self.refuse(self._path_of(name), f"a text of at most {MAX_ITEMS} characters", value)
-        return value
-
-    def read_object(self, name: str) -> "_CalibratorFields":
-        return _CalibratorFields(self.path, self._path_of(name), self.require(name))
-
-    def read_number(
-        self, name: str, low: float = -MAX_NUMBER, high: float = MAX_NUMBER, value: Any = None
-    ) -> float:
-        # ``value`` is given for the items of a list, which have no field of their own.
-        value = self.require(name) if value is None else value
-        # In Python a bool is an int; in JSON ``true`` is no number.
-        plain = isinstance(value, int | float) and not isinstance(value, bool)
-        # This comparison works for integers of any size, and is false for NaN.
-        if not plain or not low <= value <= high:
-            # The default bounds are no information for the user.
-            span = "" if (low, high) == (-MAX_NUMBER, MAX_NUMBER) else f" from {low:g} to {high:g}"
-            self.refuse(self._path_of(name), f"a number{span}", value)
-        return float(value)
-
-    def read_integer(self, name: str, low: int = 0) -> int:
-        value = self.read_number(name, low, 1e15)
-        if value != int(value):
-            self.refuse(self._path_of(name), "a whole number", value)
-        return int(value)
-
-    def read_optional(self, name: str, read: Callable[[str], T]) -> T | None:
-        return None if self.require(name) is None else read(name)
-
-    def read_items(self, name: str, fewest: int = 0) -> list[Any]:
-        value = self.require(name)
-        if not isinstance(value, list) or not fewest <= len(value) <= MAX_ITEMS:
-            self.refuse(self._path_of(name), f"a list of {fewest} to {MAX_ITEMS} items", value)
-        return value
-
-    def read_numbers(
-        self, name: str, low: float, high: float, *, falls: bool, fewest: int = 1
-    ) -> tuple[float, ...]:
-        """Return increasing numbers; with ``falls`` equal neighbours are allowed as well."""
-        result = [self.read_number(name, low, high, item) for item in self.read_items(name, fewest)]
-        for previous, following in itertools.pairwise(result):
-            if following < previous or (following == previous and not falls):
-                self.refuse(self._path_of(name), "rising numbers", result)
-        return tuple(result)
-
-    def read_objects(self, name: str, fewest: int = 0) -> "list[_CalibratorFields]":
-        return [
-            _CalibratorFields(self.path, f"{self._path_of(name)}[{place}]", item)
-            for place, item in enumerate(self.read_items(name, fewest))
-        ]
-
-    def read_calibrator(self) -> Calibrator:
-        if self.content.get("format") != CALIBRATOR_FORMAT:
-            self.refuse(
-                "format",
-                f"{CALIBRATOR_FORMAT!r}, as calibrate writes it",
-                self.content.get("format"),
-            )
-        if self.require("version") != CALIBRATOR_VERSION:
-            self.refuse(
-                "version",
-                f"{CALIBRATOR_VERSION}, which this version reads",
-                self.require("version"),
-            )
-        inputs = [fields.read_input() for fields in self.read_objects("inputs", 1)]
-        spreads = self.read_object("spreads")
-        # Spreads are named after the metric, or after metric and part: "faithfulness.support".
-        metrics = {score_input.metric for score_input in inputs}
-        # A spread of another metric would be compared with scores that the run does not have.
-        for name in spreads.content:
-            if name.partition(".")[0] not in metrics:
-                self.refuse("spreads", f"names of {' and '.join(sorted(metrics))}", name)
-        result = Calibrator(
-            self.read_text("label"),
-            self.read_integer("answers", 1),
-            self.read_integer("questions", 1),
-            self.read_number("right", 0, 1),
-            inputs,
-            self.read_object("model").read_model(len(inputs)),
-            [fields.read_promise() for fields in self.read_objects("promises")],
-            {name: spreads.read_object(name).read_spread() for name in spreads.content},
-            self.read_object("figures").content,
-            self.read_text("made_by"),
-        )
-        # These two follow from the other fields: a difference shows that the file was edited by
-        # hand.
-        if result.method != self.require("method"):
-            self.refuse("method", repr(result.method), self.require("method"))
-        if result.fingerprint != self.require("fingerprint"):
-            self.refuse(
-                "fingerprint",
-                f"{result.fingerprint!r}, that of the inputs",
-                self.require("fingerprint"),
-            )
-        return result
-
-    def read_input(self) -> CalibratorInput:
-        sign = self.require("sign")
-        if sign not in (1, -1):
-            self.refuse(self._path_of("sign"), "1 or -1", sign)
-        return CalibratorInput(
-            self.read_text("metric"),
-            self.read_text("part"),
-            self.read_object("options").content,
-            self.read_object("backends").content,
-            int(sign),
-        )
-
-    def read_model(self, inputs: int) -> Isotonic | Combination:
-        # An isotonic curve is stored by its knots, a regression by its terms.
-        if "knots" in self.content:
-            knots = self.read_numbers("knots", -MAX_NUMBER, MAX_NUMBER, falls=False)
-            values = self.read_numbers("values", 0, 1, falls=True)
-            # An isotonic curve has one value for each knot, and reads one score.
-            if len(values) != len(knots) or inputs != 1:
-                self.refuse(self._path_of("values"), f"{len(knots)} numbers, of one input", values)
-            return Isotonic(knots, values)
-        terms = tuple(fields.read_term() for fields in self.read_objects("terms", 1))
-        if len(terms) != inputs:
-            self.refuse(self._path_of("terms"), f"one for each of {inputs} inputs", len(terms))
-        return Combination(self.read_number("intercept"), terms)
-
-    def read_term(self) -> LogOddsTerm:
-        return LogOddsTerm(
-            self.read_number("centre"),
-            # Scores are divided by it.
-            self.read_number("scale", 1e-100),
-            self.read_number("coefficient"),
-            self.read_optional("missing", self.read_number),
-        )
-
-    def read_promise(self) -> ThresholdPromise:
-        kind = self.require("kind")
-        if kind not in (AMONG_ACCEPTED, OF_ALL):
-            self.refuse(self._path_of("kind"), f"{AMONG_ACCEPTED!r} or {OF_ALL!r}", kind)
-        return ThresholdPromise(
-            kind,
-            self.read_number("at_most", 0, 1),
-            self.read_optional("confidence", lambda name: self.read_number(name, 0, 1)),
-            self.read_optional("above", self.read_number),
-            self.read_integer("questions"),
-            self.read_integer("answers"),
-            self.read_integer("wrong"),
-            self.read_text("without"),
-            self.read_optional("needed", self.read_integer),
-        )
-
-    def read_spread(self) -> DistributionSummary:
-        points = self.read_numbers("points", -MAX_NUMBER, MAX_NUMBER, falls=False, fewest=0)
-        shares = self.read_numbers("shares", 0, 1, falls=True, fewest=0)
-        # A spread is a step function: the share of scores up to each point.
-        if len(points) != len(shares):
-            self.refuse(self._path_of("shares"), f"{len(points)} numbers", shares)
-        return DistributionSummary(
-            self.read_number("size", 0), self.read_number("missing", 0, 1), points, shares
-        )
-
-
-CALIBRATED = "calibrated"
-"""Key in ``summary.json`` of the result of a calibrator."""
-CALIBRATOR = "calibrator.json"
-"""The copy of the calibrator in a run's folder."""
-FALSE_ALARM_RATE = 0.01
-"""The probability, at most, that data of the same kind are called unlike."""
-MAX_DIFFERENCES = 3
-"""Differing settings that a message names."""
+def _check_values(calibrator: Calibrator) -> None:
+    """Raise ValueError for a number that is out of its range, or lists that do not fit."""
+    curve, spread = calibrator.curve, calibrator.spread
+    shares = {"curve.values": curve.values, "spread.shares": spread.shares}
+    shares["spread.missing"] = (spread.missing,)
+    for place, promise in enumerate(calibrator.promises):
+        numbers = (promise.at_most, promise.confidence, promise.share, promise.delta)
+        shares[f"promises[{place}]"] = numbers
+    for name, values in shares.items():
+        if not all(0 <= value <= 1 for value in values):
+            raise ValueError(f"{name}: expected numbers from 0 to 1, got {list(values)!r:.60}")
+    if calibrator.score.sign not in (1, -1):
+        raise ValueError(f"score.sign: expected 1 or -1, got {calibrator.score.sign}")
+    for name, points, values in (
+        ("curve", curve.knots, curve.values),
+        ("spread", spread.points, spread.shares),
+    ):
+        rises = all(a < b for a, b in itertools.pairwise(points))
+        if len(points) != len(values) or not rises or list(values) != sorted(values):
+            raise ValueError(f"{name}: expected as many rising numbers in both lists")
+    if not curve.knots:
+        raise ValueError("curve.knots: expected one number or more")
 
 
 @dataclass(frozen=True)
@@ -464,14 +331,14 @@ class CalibrationResult:
     calibrator: Calibrator
     probabilities: Floats
     """The probability that each answer is right, shape (n,), NaN where there is none."""
-    accepted: Sequence[Bools]
-    """By promise, which answers are accepted, each of shape (n,)."""
+    accepted: Bools
+    """Which answers are accepted, shape (n,)."""
     failed: int
-    """Answers without a probability since a metric failed."""
+    """Answers without a probability since the metric failed."""
     without: int
-    """Answers without a probability since a metric gave no score."""
-    unlike: Mapping[str, Mapping[str, float]]
-    """By score and part: ``distance`` of the distributions, and corrected ``p``-value."""
+    """Answers without a probability since the metric gave no score."""
+    likeness: DistributionDistance
+    """How far the scores are from those of the labelled run."""
 
     def chance_of(self, number: int) -> AnswerChance:
         """Return the probability of an answer and whether it is accepted.
@@ -480,47 +347,28 @@ class CalibrationResult:
             number: of the answer, from 0.
         """
         probability = float(self.probabilities[number])
-        decisions = zip(self.calibrator.promises, self.accepted, strict=True)
-        # An answer is accepted or not by the first promise that has a threshold.
-        by_threshold = (
-            bool(accepts[number]) for promise, accepts in decisions if not promise.without
-        )
-        accepted = next(by_threshold, None)
+        has_promise = any(not promise.without for promise in self.calibrator.promises)
+        accepted = bool(self.accepted[number]) if has_promise else None
         return AnswerChance(None if math.isnan(probability) else probability, accepted)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, without single answers."""
-        known_probabilities = self.probabilities[~np.isnan(self.probabilities)]
+        known = self.probabilities[~np.isnan(self.probabilities)]
+        calibrator = self.calibrator
         return {
-            "fingerprint": self.calibrator.fingerprint,
-            "label": self.calibrator.label,
-            "method": self.calibrator.method,
-            "labelled": self.calibrator.answers,
+            "score": calibrator.score.name,
+            "label": calibrator.labels.name,
+            "labelled": calibrator.labels.n,
             "answers": len(self.probabilities),
-            "with_probability": len(known_probabilities),
+            "with_probability": len(known),
             "failed": self.failed,
             "without_score": self.without,
-            "mean_probability": float(known_probabilities.mean())
-            if len(known_probabilities)
-            else None,
-            "accepted": [
-                {
-                    "kind": promise.kind,
-                    "at_most": promise.at_most,
-                    "confidence": promise.confidence,
-                    "above": promise.above,
-                    "accepted": None if promise.without else int(is_accepted.sum()),
-                    "without": promise.without,
-                }
-                for promise, is_accepted in zip(
-                    self.calibrator.promises, self.accepted, strict=True
-                )
-            ],
-            # Distances and p-values of all scores, and the names of those that differ.
-            "likeness": {name: dict(likeness) for name, likeness in self.unlike.items()},
-            "unlike": [
-                name for name, likeness in self.unlike.items() if likeness["p"] < FALSE_ALARM_RATE
-            ],
+            "mean_probability": float(known.mean()) if len(known) else None,
+            "accepted": int(self.accepted.sum()),
+            "promises": as_json(calibrator.promises),
+            "audit": as_json(calibrator.audit),
+            "distance": self.likeness.distance,
+            "distance_p": self.likeness.p,
         }
 
 
@@ -530,7 +378,7 @@ def check_calibrator(
     backends: Mapping[str, Any],
     where: str,
 ) -> None:
-    """Refuse a calibrator of other metrics, options or backends.
+    """Refuse a calibrator of another score, or of a metric with other options or backends.
 
     Args:
         metrics: options by name, as in ``run.json``.
@@ -540,27 +388,29 @@ def check_calibrator(
     Raises:
         InputError: they differ.
     """
-    for score_input in calibrator.inputs:
-        if score_input.metric not in metrics:
-            has = ", ".join(metrics) or "none"
+    source, name = calibrator.score.source, calibrator.score.name
+    if source.kind == "table":
+        raise InputError(
+            f"{where}: the calibrator is of the column {name} of a table, which this run does not "
+            "have; `trustassay calibrate TABLE --apply FILE` applies it to a table"
+        )
+    if source.metric not in metrics:
+        has = ", ".join(metrics) or "none"
+        raise InputError(
+            f"{where}: the calibrator is of the metric {source.metric}; this run has {has}"
+        )
+    # A calibrator that was made without a second reader does not fit a run with one.
+    needed = list_needed_backends(source.metric, metrics[source.metric], backends)
+    model_names = {key: backends.get(key) for key in (*source.backends, *(needed & {SECOND}))}
+    for kind, plural, calibrator_settings, run_settings in (
+        ("options", "options", source.options, metrics[source.metric]),
+        ("models", "ones", source.backends, model_names),
+    ):
+        if differing := _describe_differences(calibrator_settings, to_stored(run_settings)):
             raise InputError(
-                f"{where}: the calibrator is of the metric {score_input.metric}; this run has {has}"
+                f"{where}: {source.metric} has other {kind} than the calibrator was made with: "
+                f"{differing}. Score with the same {plural}, or calibrate on a run with these"
             )
-        # A calibrator that was made without a second reader does not fit a run with one.
-        needed = list_needed_backends(score_input.metric, metrics[score_input.metric], backends)
-        model_names = {
-            name: backends.get(name) for name in (*score_input.backends, *(needed & {SECOND}))
-        }
-        for kind, plural, calibrator_settings, run_settings in (
-            ("options", "options", score_input.options, metrics[score_input.metric]),
-            ("models", "ones", score_input.backends, model_names),
-        ):
-            if differing := _describe_differences(calibrator_settings, to_stored(run_settings)):
-                raise InputError(
-                    f"{where}: {score_input.metric} has other {kind} than the calibrator was made "
-                    f"with: {differing}. Score with the same {plural}, or calibrate on a run with "
-                    "these"
-                )
 
 
 def _describe_differences(
@@ -581,75 +431,55 @@ def calibrate_run(
 
     Raises:
         RunFolderError: the folder holds no finished run.
-        InputError: the calibrator is of other metrics, options or models.
+        InputError: the calibrator is of another score, or of other options or models.
     """
     run, _ = folder.read_finished()
     check_calibrator(calibrator, run["metrics"], run["backends"], str(folder.path))
-    infos = list(read_metric_infos(folder, run).values())
-    # The inputs first: the columns of the table in front are those that the model reads.
-    names = list(dict.fromkeys([*(item.name for item in calibrator.inputs), *calibrator.spreads]))
-    values: list[list[float]] = []
+    source = calibrator.score.source
+    info = read_metric_infos(folder, run)[source.metric]
+    values: list[float] = []
     failures: list[bool] = []
     questions: list[str] = []
-    for _, sample, assessments in read_rows(folder, infos):
-        by_metric = {item.metric: item for item in assessments}
-        values.append([_read_value(by_metric, name) for name in names])
-        # One failed metric fails the probability: the others cannot stand for it.
-        failures.append(any(by_metric[name].error is not None for name in calibrator.metrics))
+    parts: list[str] = []
+    for _, sample, (assessment,) in read_rows(folder, [info]):
+        values.append(_read_value(assessment, source.part))
+        failures.append(assessment.error is not None)
         questions.append(question_key(str(sample.get("question") or "")))
+        parts.append(read_group_value(sample, calibrator.by))
         step()
-    # The reshape matters for a run without samples.
-    table = np.array(values, dtype=np.float64).reshape(len(values), len(names))
-    has_failed = np.array(failures, dtype=bool)
-    # An answer that failed in one metric has no probability, even if others scored it.
-    inputs = np.where(has_failed[:, None], np.nan, table[:, : len(calibrator.inputs)])
-    probabilities, ranks = calibrator.probabilities(inputs), calibrator.ranks(inputs)
-    # Without a probability an answer is never accepted.
-    ranks = np.where(np.isnan(probabilities), np.nan, ranks)
+    scores, has_failed = np.array(values), np.array(failures, dtype=bool)
+    groups = cluster_numbers(questions)
     return CalibrationResult(
         calibrator,
-        probabilities,
-        [promise.accepts(ranks) for promise in calibrator.promises],
+        calibrator.probabilities(scores),
+        calibrator.accepts(scores, parts),
         int(has_failed.sum()),
-        int((np.isnan(probabilities) & ~has_failed).sum()),
-        _test_unlikeness(
-            calibrator, names, table[~has_failed], cluster_numbers(questions)[~has_failed]
-        ),
+        int((np.isnan(scores) & ~has_failed).sum()),
+        compare_distribution(calibrator.spread, scores[~has_failed], groups[~has_failed]),
     )
 
 
-def _read_value(by_metric: Mapping[str, Assessment], name: str) -> float:
-    metric, _, part = name.partition(".")
-    assessment = by_metric[metric]
+def read_group_value(record: Mapping[str, Any], name: str) -> str:
+    """Return a field of an answer as the value of ``by``; empty without."""
+    value = reach(record, name) if name else None
+    return "" if value is ABSENT or value is None else str(value)
+
+
+def _read_value(assessment: Assessment, part: str) -> float:
     result = assessment.parts.get(part) if part else assessment.score
-    return math.nan if result is None else float(result)
-
-
-def _test_unlikeness(
-    calibrator: Calibrator, names: Sequence[str], table: Floats, questions: Places
-) -> dict[str, dict[str, float]]:
-    # Many scores are tested at once, so that the p-values are corrected (Holm).
-    spreads = calibrator.spreads
-    result = {
-        name: compare_distribution(spreads[name], table[:, names.index(name)], questions)
-        for name in spreads
-    }
-    corrected = holm([test.p for test in result.values()])
-    return {
-        name: {"distance": test.distance, "p": p}
-        for (name, test), p in zip(result.items(), corrected, strict=True)
-    }
+    return math.nan if result is None or assessment.error is not None else float(result)
 
 
 # in words
 
 
-def describe_promise(kind: str, at_most: float, confidence: float | None) -> str:
+def describe_promise(promise: ThresholdPromise) -> str:
     """Return a promise in words."""
-    if kind == AMONG_ACCEPTED:
-        sure = 100 * (confidence or 0)
-        return f"at most {100 * at_most:.3g} % of them wrong (confidence {sure:.3g} %)"
-    return f"at most {100 * at_most:.3g} % of all answers accepted and wrong, on average"
+    about = "" if promise.exact else "about "
+    return (
+        f"at most {100 * promise.at_most:.3g} % of those are wrong, as people label them "
+        f"(confidence {about}{100 * promise.confidence:.3g} %)"
+    )
 
 
 def describe_calibration(calibrated: Mapping[str, Any]) -> ChancesSummary:
@@ -658,51 +488,46 @@ def describe_calibration(calibrated: Mapping[str, Any]) -> ChancesSummary:
     Args:
         calibrated: the block ``calibrated`` of ``summary.json``.
     """
-    n = calibrated["with_probability"]
-    # Counts of zero are not mentioned.
+    n, answers = calibrated["with_probability"], calibrated["answers"]
     kinds = (("failed", "failed"), ("without_score", "without a score"))
     without_probability = ", ".join(
         f"{calibrated[name]:,} {description}" for name, description in kinds if calibrated[name]
     )
     sentences = [
-        f"Probability of being right ({calibrated['label']}), {calibrated['method']}, from "
+        f"Probability of being right ({calibrated['label']}), from "
         f"{amount(calibrated['labelled'], 'labelled answer')}: "
         + (f"mean {calibrated['mean_probability']:.3f} of {amount(n, 'answer')}" if n else "none")
         + (f"; no probability: {without_probability}" if without_probability else "")
     ]
-    for acceptance in calibrated["accepted"]:
-        promise = describe_promise(
-            acceptance["kind"], acceptance["at_most"], acceptance["confidence"]
-        )
-        # The promises on average share one sentence below.
-        if acceptance["kind"] != AMONG_ACCEPTED:
-            continue
-        if acceptance["without"]:
-            sentences.append(f"Accepted with {promise}: no threshold; {acceptance['without']}")
-        else:
-            sentences.append(
-                f"Accepted with {promise}: {acceptance['accepted']:,} of {calibrated['answers']:,}"
-            )
-    average = [
-        acceptance
-        for acceptance in calibrated["accepted"]
-        if acceptance["kind"] == OF_ALL and not acceptance["without"]
+    promises: list[ThresholdPromise] = [
+        read_json(ThresholdPromise, content) for content in calibrated["promises"]
     ]
-    if average:
-        shares = " / ".join(f"{100 * acceptance['at_most']:.3g}" for acceptance in average)
-        counts = " / ".join(f"{acceptance['accepted']:,}" for acceptance in average)
+    with_threshold = [promise for promise in promises if not promise.without]
+    if with_threshold:
         sentences.append(
-            f"With at most {shares} % of all answers accepted and wrong, on average: {counts} "
-            "accepted"
+            f"Accepted by {calibrated['score']}: {calibrated['accepted']:,} of {answers:,}; "
+            f"{describe_promise(with_threshold[0])}"
         )
+    sentences += [
+        f"No threshold for {100 * promise.at_most:.3g} % wrong"
+        + (f" of {promise.of}" if promise.of else "")
+        + f": {promise.without}"
+        for promise in promises
+        if promise.without
+    ]
     warnings = []
-    for name in calibrated["unlike"]:
-        distance, p = calibrated["likeness"][name]["distance"], calibrated["likeness"][name]["p"]
+    if (audit := calibrated["audit"]) and audit["status"] != "holds":
+        warnings.append(
+            f"The promise is {audit['status']} since {audit['day']}, so nothing is accepted: "
+            f"{audit['reason']}"
+        )
+    if calibrated["distance_p"] < FALSE_ALARM_RATE:
         # More digits would suggest a precision that the test does not have.
+        p = calibrated["distance_p"]
         message = "< 0.0001" if p < 0.0001 else f"{p:.2g}"
         warnings.append(
-            f"{name}: its distribution here is unlike that of the labelled answers (largest "
-            f"distance {distance:.2f}, p {message}); the probabilities and promises may not hold "
-            "here"
+            f"{calibrated['score']}: its distribution here is unlike that of the calibration "
+            f"(largest distance {calibrated['distance']:.2f}, p {message}); the promise and the "
+            "probabilities may not hold here"
         )
     return ChancesSummary(sentences, warnings)

@@ -1,576 +1,427 @@
-"""``calibrate``: fits probabilities of being right and thresholds from labelled runs."""
+"""``calibrate``: what a judge's score is worth on labelled answers, and a threshold with a promise.
 
-from __future__ import annotations
+The steps:
 
-import json
+1. Read scores and labels (:mod:`~trustassay.people.calibrate.answers`).
+2. Refuse a score that says nothing: constant, reversed, or without a right answer.
+3. Decide which labels count: those of a plan's look, or those that were evenly drawn.
+4. Find the thresholds (:mod:`~trustassay.people.calibrate.promises`).
+5. Measure the reliability, and fit the curve of probabilities.
+"""
+
+import math
 import os
-import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any
 
 import numpy as np
 
 from trustassay.core.json_form import JsonForm
-from trustassay.errors import UnknownNameError, UsageError, did_you_mean, trim_traceback
-from trustassay.input.labels import UnreadLabels
+from trustassay.errors import UsageError, trim_traceback
 from trustassay.input.records import InputError
-from trustassay.people.calibrate.fitting import LabelledScores, find_promises, fit
-from trustassay.people.study import outputs
-from trustassay.people.study.answers import (
-    ScoreColumn,
-    StudyAnswers,
-    as_list,
-    as_paths,
-    read_answers,
+from trustassay.people.calibrate.answers import (
+    ScoredAnswers,
+    SourceOptions,
+    read_scored_answers,
 )
-from trustassay.people.study.figures import Resampling, estimate_figures
-from trustassay.people.study.labels import (
-    DEFAULT_LABEL,
-    Label,
-    LabelSource,
-    check_positive,
-    check_two_classes,
-    read_answer_labels,
+from trustassay.people.calibrate.promises import (
+    PromiseTerms,
+    check_terms,
+    find_evenly_rated,
+    find_promise,
+    fit_curve,
+    measure_reliability,
+    split_delta,
 )
-from trustassay.report import document
-from trustassay.report.charts import NamedCurve, Plot
+from trustassay.people.study.answers import as_list, as_paths
 from trustassay.runs.calibrator import (
     Calibrator,
-    CalibratorInput,
-    describe_promise,
+    LabelRecord,
+    ThresholdPromise,
+    read_calibrator,
     write_calibrator,
 )
-from trustassay.runs.needs import list_needed_backends
-from trustassay.statistics import Bools, Floats, correlation
-from trustassay.statistics.auroc import auroc_difference
-from trustassay.statistics.calibration import Method
+from trustassay.statistics import Bools, Floats
+from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.comparison import summarise_distribution
-from trustassay.statistics.conformal import fewest_questions
-from trustassay.statistics.intervals import MIN_UNITS, Estimate
-from trustassay.statistics.resampling import MIN_SAMPLES_OF_CLASS, generator, holm
-from trustassay.text.words import amount
+from trustassay.statistics.correlation import auroc
 
-DEFAULT_AT_MOST = (0.05, 0.1, 0.2)
-CONFIDENCE = 0.95
-RESAMPLES = 2000
-TEST_LEVEL = 0.05
-FIGURE_TITLES = {"auroc": "AUROC", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
-"""The titles of the figures, by name."""
-CALIBRATED_ROW, CHANCE = "calibrated", "share of right answers"
-CALIBRATION_MEASURES: Mapping[str, correlation.WeightedMeasure] = {
-    "auroc": correlation.weighted_auroc,
-    "log_loss": correlation.weighted_log_loss,
-    "brier": correlation.weighted_brier_score,
-    "ece": correlation.weighted_calibration_error,
-}
+DEFAULT_AT_MOST = 0.1
+DEFAULT_CONFIDENCE = 0.95
+FIRST_LOOK = 50
+"""Labels at the first of several looks; each later look has twice as many."""
 
 
 @dataclass(frozen=True)
 class Calibration(JsonForm):
-    """A calibrator and how good it is; ``trustassay.calibrate`` returns it. Arrays have shape
-    (n,)."""
+    """What a score is worth on a source; ``trustassay.calibrate`` returns it."""
 
-    json_names = ("runs", "figures", "unread", "notes", "seed", "calibrator")
+    json_names = ("source", "answers", "notes", "lines", "calibrator")
     calibrator: Calibrator
-    runs: Sequence[str]
-    """The folders of the runs."""
-    figures: Mapping[str, Mapping[str, Estimate]]
-    """The figures by row and name. Rows are ``calibrated`` (out of fold), the score itself where it
-    is a probability, and the share of right answers, predicted for every answer."""
-    probabilities: Floats
-    """Out-of-fold probabilities of the labelled answers; NaN without a score."""
-    scores: Floats | None
-    """The only score as it is, where it is a probability."""
-    right: Floats
-    """The labels: 1 for right, 0 for wrong."""
-    notes: Sequence[str]
-    """Remarks on the input and on figures that are missing."""
-    seed: int
-    unread: UnreadLabels | None = None
-    """The labels that cannot be read, if there are any."""
+    source: str
+    """The name of the source."""
+    answers: int
+    """All answers, labelled or not."""
+    scores: Floats
+    """The labelled scores, times the sign, shape (n,)."""
+    wrong: Floats
+    """1 where a labelled answer is wrong, else 0, shape (n,)."""
+    counted: int
+    """Labels that count for the promise."""
+    wrong_share: float | None
+    """The share of wrong answers without a check; ``None`` if the labels cannot say it."""
+    lenient_wrong: int
+    """Accepted labelled answers that all who could tell call wrong."""
+    notes: Sequence[str] = ()
+    """Remarks on the input."""
+
+    @property
+    def promise(self) -> ThresholdPromise | None:
+        """The first promise that has a threshold."""
+        promises = self.calibrator.promises
+        return next((promise for promise in promises if not promise.without), None)
+
+    @property
+    def above(self) -> float | None:
+        """The threshold as the judge gives its scores: answers above it are accepted, or those
+        below it where lower is better; ``None`` without a promise, -inf or inf if all are."""
+        if self.promise is None:
+            return None
+        above = -math.inf if self.promise.above is None else self.promise.above
+        return self.calibrator.score.sign * above
+
+    @property
+    def share(self) -> float:
+        """The share of all answers that is accepted, 0 to 1."""
+        return self.promise.share if self.promise else 0.0
+
+    @property
+    def lines(self) -> list[str]:
+        """The promise, its price and what it is valid for, in sentences."""
+        from trustassay.people.calibrate.screen import write_lines
+
+        return write_lines(self)
+
+    @property
+    def text(self) -> str:
+        """:attr:`lines` as one text."""
+        return "\n".join(self.lines)
+
+    def accept(self, score: float, of: str = "") -> bool:
+        """Return whether an answer with this score is accepted.
+
+        Args:
+            score: as the judge gives it.
+            of: the value of ``by`` of the answer.
+        """
+        return bool(self.calibrator.accepts([score], [of])[0])
+
+    def probability(self, score: float) -> float:
+        """Return the probability, 0 to 1, that an answer with this score is right."""
+        return float(self.calibrator.probabilities([score])[0])
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the calibrator as a small JSON file, and return its path."""
         write_calibrator(self.calibrator, Path(path))
         return Path(path)
 
+    def write_page(self, path: str | os.PathLike[str]) -> Path:
+        """Write a page with plots and tables, and return its path."""
+        from trustassay.people.calibrate.screen import build_document
+
+        build_document(self).write(Path(path))
+        return Path(path)
+
+
+@dataclass(frozen=True)
+class _CountedLabels:
+    """The labels that a promise rests on."""
+
+    used: Bools
+    """Which answers count, shape (n,)."""
+    chosen: str
+    """How they were chosen, in words."""
+    delta: float
+    """How often the promises of this look may fail together."""
+    not_below: float = -math.inf
+    """The score at or below which nothing may be accepted."""
+    look: int = 1
+    looks: int = 1
+
+    @property
+    def is_even(self) -> bool:
+        """Whether they stand for all answers."""
+        return self.not_below == -math.inf
+
 
 @trim_traceback
 def calibrate(  # noqa: PLR0913 - one argument an option
-    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    source: Any,
     *,
-    label: str = "",
-    metrics: str | Sequence[str] = (),
-    lower: str | Sequence[str] = (),
-    at_most: float | Sequence[float] = (),
-    confidence: float = CONFIDENCE,
-    method: str = "auto",
-    ratings: str | os.PathLike[str] | None = None,
+    score: str = "",
+    label: str | Sequence[str] = (),
+    at_most: float | Sequence[float] = DEFAULT_AT_MOST,
+    lower: bool = False,
+    group: str = "",
+    by: str = "",
+    exact: bool = False,
+    confidence: float = DEFAULT_CONFIDENCE,
+    looks: int = 1,
+    previous: str | os.PathLike[str] | None = None,
+    plan: str | os.PathLike[str] | None = None,
+    ratings: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     positive: str | Sequence[str] = (),
     at_least: float | None = None,
     machines: Collection[str] = (),
     fields: Mapping[str, str] | None = None,
+    sheet: str = "",
+    judge: str | Sequence[str] = (),
     seed: int = 0,
-    resamples: int = RESAMPLES,
 ) -> Calibration:
-    """Make a calibrator from labelled runs; nothing is written until :meth:`Calibration.write`.
+    """Find the threshold of a score above which at most a share of the answers is wrong.
+
+    Nothing is written until :meth:`Calibration.write`.
 
     Args:
-        runs: folders of finished runs, as for :func:`trustassay.study`.
-        label: a field of the samples, or a column of ``ratings``, that says which answers are
-            right. Default, without ratings: ``label``.
-        metrics: names of scores: a metric, or a part of one (``faithfulness.support``). Several are
-            combined. Not needed where the runs have one metric.
-        lower: those parts of which lower is better where their metric does not say so.
-        at_most: shares of wrong answers for which thresholds are promised; 5, 10 and 20 % if none
-            is named. confidence: of the promises about accepted answers.
-        method: ``isotonic``, ``logistic``, or ``auto``, by the log loss out of fold; of one score.
+        source: folders of finished runs; a file (CSV, Excel, Parquet, JSON, JSON Lines, traces); a
+            frame; or an iterable of records.
+        score: the judge's score: a column, a score in traces, or of runs a metric or a part of one
+            (``faithfulness.support``). Not needed where the runs have one metric.
+        label: the columns or fields in which people say which answers are right, one for each
+            rater. Default, without ratings: ``label``.
+        at_most: shares of wrong answers among the accepted ones, each promised by itself.
+        lower: whether lower scores are better.
+        group: the field whose equal values depend on each other; default: the question. ``none``:
+            each answer counts by itself.
+        by: a field for each of whose values there is a promise of its own; all hold together.
+        exact: draw one answer of each group, which makes the promise exact and needs more labels.
+        confidence: how often a promise holds, from 0.5 to 1.
+        looks: how many times labels are looked at, at 50, 100, 200, ... labels.
+        previous: the calibrator of the last look.
+        plan: the plan of ``label --for calibrate`` by which the answers were chosen for rating.
         ratings, positive, at_least, machines, fields: as for :func:`trustassay.study`.
-        seed: of folds and resamples. resamples: for intervals.
+        sheet: the sheet of a workbook.
+        judge: columns that name the judge's model, version or prompt; another value later suspends
+            the promise.
+        seed: of the draws of ``exact``.
 
     Raises:
         RunFolderError: a folder holds no finished run.
-        InputError: the label is missing or not of two classes, or labels are too few; the message
-            says how many would do.
-        UnknownNameError: no such score. ValueError: a number is out of its range.
+        InputError: a column is missing, labels are not of two classes, or the score says nothing.
+        UnknownNameError: the runs have no such score.
+        UsageError: an option is out of its range.
     """
-    # 1. Options, answers and labels.
-    risks = [at_most] if isinstance(at_most, int | float) else list(at_most)
-    _check_options(risks, confidence, method, resamples)
-    paths = as_paths(runs)
-    # Without another source, the labels that came with the samples count.
-    names = [label] if label else [] if ratings else [DEFAULT_LABEL]
-    source = LabelSource(
-        as_paths(ratings), names, fields or {}, machines, as_list(positive), at_least
+    shares = [at_most] if isinstance(at_most, int | float) else list(at_most)
+    if fault := check_terms(shares, confidence):
+        raise UsageError(fault)
+    if not 1 <= looks <= 10:
+        raise UsageError(f"--looks: expected 1 to 10, got {looks}")
+    # 1. Scores and labels.
+    options = SourceOptions(
+        score,
+        as_list(label),
+        lower,
+        group,
+        by,
+        as_list(judge),
+        as_paths(ratings),
+        as_list(positive),
+        at_least,
+        machines,
+        fields or {},
+        sheet,
+        weighted=plan is not None,
     )
-    answers = read_answers(paths, names)
-    result = read_answer_labels(answers, source)[0][0]
-    check_positive(source, [result])
-    check_two_classes(result)
-    # 2. The scores, turned so that higher is better.
-    columns = _choose_columns(answers, as_list(metrics))
-    inputs = [_build_input(column, as_list(lower)) for column in columns]
-    # 3. The labelled answers that could be scored. An answer without a score that did not fail
-    # stays: it is never accepted.
-    is_used = ~np.isnan(result.values)
-    failed = np.zeros(len(is_used), dtype=bool)
-    for column in columns:
-        failed[list(column.failed)] = True
-    table = np.stack(
-        [
-            input_of_column.sign * column.as_given
-            for input_of_column, column in zip(inputs, columns, strict=True)
-        ],
-        axis=1,
-    )
-    # A failure is no low score, so failed answers are neither fitted nor tested.
-    is_used &= ~failed
-    rows = LabelledScores(table, result.values, answers.questions).of(is_used)
-    _check_enough(rows, result.name, risks, confidence)
-    # 4. Fit, find thresholds, and evaluate out of fold.
-    fitted = fit(rows, cast(Method, method) if method != "auto" else None, seed)
-    kept_promises = find_promises(fitted, risks or DEFAULT_AT_MOST, confidence, seed)
-    # Only then can the raw score be compared with its calibrated form.
-    is_probability = len(columns) == 1 and columns[0].probability and inputs[0].sign > 0
-    score = rows.scores[:, 0] if is_probability else None
-    figures = _estimate_figures(rows, fitted.out_of_fold, inputs[0].name, score, seed, resamples)
-    # 5. What is written to the file.
-    calibrator = Calibrator(
-        result.name,
-        len(rows.right),
-        len(np.unique(rows.questions)),
-        float(rows.right.mean()),
-        inputs,
-        fitted.model,
-        kept_promises,
-        _measure_spreads(answers, columns, is_used),
-        {
-            # Out-of-fold figures have no interval: see _estimate_figures.
-            name: {"value": estimate.value, "low": None, "high": None, "n": estimate.n}
-            for name, estimate in figures[CALIBRATED_ROW].items()
-        },
-        f"trustassay {version('trustassay')}",
-    )
-    notes = [
-        # 6. Notes, and the command that calibrates a better score of the same metric.
-        *answers.notes,
-        *_describe_inputs(result, columns, inputs, rows, failed),
-        *_describe_missing(figures),
-    ]
-    if len(columns) == 1:
-        repeat = _build_command(paths, result.name if label else "", source)
-        notes += _find_better_scores(answers, columns[0], inputs[0], result.values, repeat)
-    run_names = [str(path) for path in paths]
-    chances = fitted.out_of_fold
-    return Calibration(
-        calibrator, run_names, figures, chances, score, rows.right, notes, seed, result.unread
-    )
-
-
-def _check_options(risks: Sequence[float], confidence: float, method: str, resamples: int) -> None:
-    for risk in risks:
-        if not 0 < risk < 1:
-            raise UsageError(f"at most: expected a share between 0 and 1, got {risk:g}")
-    # Below 0.5 a promise would be broken more often than kept.
-    if not 0.5 <= confidence < 1:
-        raise UsageError(f"confidence: expected 0.5 or more and below 1, got {confidence:g}")
-    if method not in ("auto", *get_args(Method)):
-        raise UnknownNameError(did_you_mean("method", method, ["auto", *get_args(Method)]))
-    # Fewer resamples give intervals that are mostly noise.
-    if resamples < 100:
-        raise UsageError(f"resamples: expected 100 or more, got {resamples}")
-
-
-def _choose_columns(answers: StudyAnswers, names: Sequence[str]) -> list[ScoreColumn]:
-    columns_by_name = {column.name: column for column in answers.columns}
-    if not names:
-        # Parts have to be named: there are too many to choose from.
-        scores = [column for column in answers.columns if column.kind == "metric"]
-        if len(scores) != 1:
-            names_of_scores = ", ".join(column.name for column in scores) or "none"
-            raise InputError(
-                f"--metric: name the scores to be calibrated; the runs have {names_of_scores}"
-            )
-        return scores
-    for name in names:
-        if name not in columns_by_name:
-            raise UnknownNameError(did_you_mean("score of the runs", name, columns_by_name))
-    return [columns_by_name[name] for name in dict.fromkeys(names)]
-
-
-def _build_input(column: ScoreColumn, lower: Sequence[str]) -> CalibratorInput:
-    options, backends = json.loads(column.settings)
-    # --lower is for parts, whose direction a metric may not declare.
-    if column.name in lower and not column.part:
-        raise UsageError(f"lower: {column.name} is a metric, which knows that itself")
-    # The sign is stored, so that the calibrator can be applied to raw scores later.
-    turned = column.turned or column.name in lower
-    # Only backends that the metric uses: others may change without invalidating the calibrator.
-    needed = list_needed_backends(column.metric, options, backends)
-    judging_backends = {name: value for name, value in backends.items() if name in needed}
-    return CalibratorInput(
-        column.metric, column.part, options, judging_backends, -1 if turned else 1
-    )
-
-
-def _check_enough(
-    rows: LabelledScores, label: str, risks: Sequence[float], confidence: float
-) -> None:
-    """Raise InputError if labels are too few for probabilities or for the requested thresholds."""
-    scored_rows = rows.of(rows.has_score)
-    right, wrong = (
-        len(np.unique(scored_rows.questions[scored_rows.right == kind])) for kind in (1, 0)
-    )
-    questions = len(np.unique(scored_rows.questions))
-    # A combination uses half of the questions to fit and half to test.
-    parts = 1 if rows.scores.shape[1] == 1 else 2
-    if questions < MIN_UNITS * parts or min(right, wrong) < MIN_SAMPLES_OF_CLASS * parts:
+    answers = read_scored_answers(source, options)
+    # 2. A score that says nothing.
+    check_score(answers)
+    # 3. The labels that count.
+    last = read_calibrator(Path(previous)) if previous is not None else None
+    if last is not None:
+        _check_previous(last, answers, shares, looks, str(previous))
+    counted = _choose_labels(answers, plan, looks, split_delta(confidence, 1), last)
+    notes = list(answers.notes)
+    if counted is None and last is not None:
+        return _repeat_last(last, answers, looks, notes)
+    if counted is None:
+        n = int(answers.labelled.sum())
         raise InputError(
-            f"label {label}: too few for probabilities: {amount(len(scored_rows.right), 'answer')} "
-            f"with a label and a score to {amount(questions, 'question')}, {right:,} with a right "
-            f"and {wrong:,} with a wrong answer; at least {MIN_UNITS * parts} questions are "
-            "needed, "
-            f"{MIN_SAMPLES_OF_CLASS * parts} with a right and {MIN_SAMPLES_OF_CLASS * parts} "
-            "with a wrong one"
+            f"{answers.source}: {n:,} labels; look 1 of {looks} is at {FIRST_LOOK}: "
+            f"{FIRST_LOOK - n:,} are missing"
         )
-    for risk in risks:
-        fewest = parts * fewest_questions(risk, round(1 - confidence, 12))
-        if len(np.unique(rows.questions)) < fewest:
-            # Fail now: without enough questions no threshold could keep the promise.
-            of = describe_promise("among accepted", risk, confidence)
-            half = ", half of which fit the combination" if parts > 1 else ""
-            raise InputError(
-                f"label {label}: too few for {of}: {questions:,} labelled questions; at least "
-                f"{fewest:,} are needed{half}, and more if any accepted answer is wrong"
-            )
-
-
-def _measure_spreads(
-    answers: StudyAnswers, columns: Sequence[ScoreColumn], used: Bools
-) -> dict[str, Any]:
-    """Return the distributions of the scores and of all parts of their metrics, by name."""
-    # Distributions let a later run notice that its scores look different.
-    settings = {(column.metric, column.settings) for column in columns}
-    result = {}
-    for column in answers.columns:
-        if (column.metric, column.settings) in settings:
-            name = f"{column.metric}.{column.part}" if column.part else column.metric
-            result[name] = summarise_distribution(column.as_given[used], answers.questions[used])
-    return result
-
-
-def _estimate_figures(
-    rows: LabelledScores,
-    chances: Floats,
-    name: str,
-    score: Floats | None,
-    seed: int,
-    resamples: int,
-) -> dict[str, Mapping[str, Estimate]]:
-    columns = [ScoreColumn(CALIBRATED_ROW, "metric", chances, probability=True)]
-    if score is not None:
-        # The score itself, to show what calibration gains.
-        columns.append(ScoreColumn(name, "metric", score, probability=True))
-    # The baseline predicts the share of right answers for every scored answer.
-    share = np.where(np.isnan(chances), np.nan, rows.right[~np.isnan(chances)].mean())
-    columns.append(ScoreColumn(CHANCE, "baseline", share, probability=True))
-    # Answers to one question are resampled together.
-    resampling = Resampling(generator(seed, "calibrate", "figures"), resamples)
-    _, questions = np.unique(rows.questions, return_inverse=True)
-    result = dict(
-        estimate_figures(columns, rows.right, "binary", questions, resampling, CALIBRATION_MEASURES)
+    # 4. The promises, for each value of `by` with its part of delta.
+    promises = _find_promises(answers, counted, shares, confidence, exact, seed, by)
+    if last is not None:
+        promises = [
+            before if now.without and not before.without else now
+            for now, before in zip(promises, last.promises, strict=True)
+        ]
+    # 5. Reliability, curve and the distribution of all scores.
+    used = answers.labelled
+    scores, wrong = answers.scores[used], answers.wrong[used]
+    has_score = ~np.isnan(answers.scores)
+    record = LabelRecord(
+        answers.label,
+        len(wrong),
+        int((1 - wrong).sum()),
+        counted.chosen,
+        answers.group,
+        answers.digest,
+        counted.look,
     )
-    # Each fold's curve is fitted on other answers of the same set, and so none is independent of
-    # the rest: intervals of 40 to 150 questions held in 81 to 93 of 100 simulated sets.
-    bare = {
-        name: replace(estimate, interval=None) for name, estimate in result[CALIBRATED_ROW].items()
-    }
-    return {**result, CALIBRATED_ROW: bare}
+    calibrator = Calibrator(
+        answers.score,
+        record,
+        promises,
+        measure_reliability(answers),
+        fit_curve(scores, wrong),
+        summarise_distribution(answers.score.sign * answers.scores, answers.groups),
+        by,
+        made_by=f"trustassay {version('trustassay')}",
+    )
+    accepted = calibrator.accepts(answers.score.sign * answers.scores, answers.by)
+    even = counted.used & has_score
+    return Calibration(
+        calibrator,
+        answers.source,
+        len(answers.scores),
+        scores,
+        wrong,
+        int(counted.used.sum()),
+        float(answers.wrong[even].mean()) if counted.is_even else None,
+        int(answers.lenient[accepted & used].sum()),
+        notes,
+    )
 
 
-def _describe_missing(figures: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
-    """Describe which figures are missing, and why; a constant never has an AUROC, so skip it."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for row, estimates_of_row in figures.items():
-        for name, estimate in estimates_of_row.items():
-            if estimate.value is None and row != CHANCE:
-                reasons.setdefault((row, estimate.without), []).append(FIGURE_TITLES[name])
-    return [f"{row}: no {', '.join(names)}: {reason}" for (row, reason), names in reasons.items()]
+def check_score(answers: ScoredAnswers) -> None:
+    """Refuse a score that cannot separate answers.
 
-
-def _find_better_scores(
-    answers: StudyAnswers,
-    column: ScoreColumn,
-    used: CalibratorInput,
-    labels: Floats,
-    repeat: Sequence[str],
-) -> list[str]:
-    """Describe which other scores of the metric order the answers better (5 % level over all
-    tests).
+    Raises:
+        InputError: nothing is labelled, the score is constant, no answer is right, or higher scores
+            are wrong more often.
     """
-    other_columns = [
-        column_compared
-        for column_compared in answers.columns
-        if column_compared.settings == column.settings
-        and column_compared.metric == column.metric
-        and column_compared.kind in ("metric", "part")
-        # A part that equals the score would only make the correction stricter.
-        and not np.array_equal(column_compared.values, column.values, equal_nan=True)
-    ]
-    # In the direction in which the calibrator uses the score.
-    scores = used.sign * column.as_given
-    tests = []
-    for column_compared in other_columns:
-        # A sum is NaN where any of its terms is.
-        has_all = ~np.isnan(column_compared.values + scores + labels)
-        tests.append(
-            auroc_difference(
-                column_compared.values[has_all],
-                scores[has_all],
-                labels[has_all],
-                answers.questions[has_all],
-            )
+    used, name = answers.labelled, answers.score.name
+    n = int(used.sum())
+    if not n:
+        raise InputError(f"{answers.source}: no answer has both a label and {name}")
+    scores, right = answers.scores[used], 1 - answers.wrong[used]
+    if len(np.unique(scores)) == 1:
+        value = answers.score.sign * float(scores[0])
+        raise InputError(f"{name} is {value:g} in all {n:,} labelled rows; it separates nothing")
+    if not right.any():
+        hint = f"; if the labels mean the opposite: {answers.opposite}" if answers.opposite else ""
+        raise InputError(f"label {answers.label}: none of {n:,} is right{hint}")
+    area = auroc(scores, right)
+    interval = auroc_interval(scores, right, answers.groups[used]) if area is not None else ""
+    if area is None or isinstance(interval, str) or interval[1] >= 0.5:
+        return
+    better = "lower" if answers.score.sign > 0 else "higher"
+    option = "--lower?" if answers.score.sign > 0 else "without --lower?"
+    opposite = f" If the labels mean the opposite: {answers.opposite}" if answers.opposite else ""
+    raise InputError(
+        f"{name}: {'higher' if better == 'lower' else 'lower'} is wrong more often: AUROC "
+        f"{area:.2f} ({interval[0]:.2f} to {interval[1]:.2f}); {option}{opposite}"
+    )
+
+
+def _choose_labels(
+    answers: ScoredAnswers,
+    plan: str | os.PathLike[str] | None,
+    looks: int,
+    delta: float,
+    last: Calibrator | None,
+) -> _CountedLabels | None:
+    """Return the labels of the look that is due; ``None`` if none is."""
+    labelled = answers.labelled
+    if plan is not None:
+        return _choose_planned(answers, Path(plan))
+    n, look = int(labelled.sum()), 1
+    if looks > 1:
+        look = sum(n >= FIRST_LOOK * 2**number for number in range(looks))
+        if look <= (last.labels.look if last is not None else 0):
+            return None
+    not_below = find_evenly_rated(answers)
+    chosen = "all answers" if n == len(answers.scores) else "evenly drawn"
+    if not_below > -math.inf:
+        edge = answers.score.sign * not_below
+        side = "above" if answers.score.sign > 0 else "below"
+        chosen = f"evenly drawn {side} {edge:.4g} alone, where they count"
+    used = labelled & (answers.scores > not_below)
+    return _CountedLabels(used, chosen, delta / looks, not_below, look, looks)
+
+
+def _choose_planned(answers: ScoredAnswers, plan: Path) -> _CountedLabels | None:
+    raise NotImplementedError
+
+
+def _check_previous(
+    last: Calibrator, answers: ScoredAnswers, shares: Sequence[float], looks: int, path: str
+) -> None:
+    """Raise UsageError if the calibrator of the last look is of another question."""
+    before = (last.score, last.labels.name, sorted({p.at_most for p in last.promises}))
+    now = (answers.score, answers.label, sorted(set(shares)))
+    planned = {promise.looks for promise in last.promises}
+    if before != now or planned != {looks}:
+        raise UsageError(
+            f"{path}: is of another score, label, --at-most or --looks; name another --out"
         )
-    corrected = holm([test.p for test in tests])
-    number_of_tests = amount(len(corrected) - corrected.count(None), "test")
+
+
+def _repeat_last(
+    last: Calibrator, answers: ScoredAnswers, looks: int, notes: Sequence[str]
+) -> Calibration:
+    """Return the promise of the last look, which stands until the next one."""
+    used = answers.labelled
+    n, spent = int(used.sum()), last.labels.look
+    following = FIRST_LOOK * 2**spent
+    ahead = (
+        f"the next look is at {following:,} labels, {following - n:,} are missing"
+        if spent < looks
+        else "all looks are spent"
+    )
+    note = f"look {spent} of {looks} is done, so its promise stands; {ahead}"
+    return Calibration(
+        last,
+        answers.source,
+        len(answers.scores),
+        answers.scores[used],
+        answers.wrong[used],
+        last.labels.n,
+        None,
+        0,
+        [*notes, note],
+    )
+
+
+def _find_promises(
+    answers: ScoredAnswers,
+    counted: _CountedLabels,
+    shares: Sequence[float],
+    confidence: float,
+    exact: bool,
+    seed: int,
+    by: str,
+) -> list[ThresholdPromise]:
+    values = sorted({of for of, used in zip(answers.by, counted.used, strict=True) if used})
+    values = values if by else [""]
     result = []
-    for column_compared, test, p in zip(other_columns, tests, corrected, strict=True):
-        # Better only if significant after Holm's correction, and in the right direction.
-        if p is None or p >= TEST_LEVEL or test.value <= 0 or test.interval is None:
-            continue
-        low, high = test.interval
-        command = shlex.join([*repeat, "--metric", column_compared.name])
-        result.append(
-            f"{column_compared.name} orders the answers better than {column.name}: its AUROC is "
-            f"higher by {test.value:.3f} ({low:.3f} to {high:.3f}, p {p:.2g}, corrected for "
-            f"{number_of_tests}). To calibrate it: {command}"
-        )
-    return result
-
-
-def _build_command(runs: Sequence[Path], label: str, source: LabelSource) -> list[str]:
-    """Build the command that reads the same labels of the same runs."""
-    options_of_command = [
-        ("--label", [label] if label else []),
-        ("--ratings", [str(path) for path in source.ratings]),
-        ("--positive", source.positive),
-        ("--at-least", [] if source.at_least is None else [f"{source.at_least:g}"]),
-        ("--machine", sorted(source.machines)),
-        ("--field", [f"{name}={column}" for name, column in source.columns.items()]),
-    ]
-    words = [
-        word
-        for option, values in options_of_command
-        for value in values
-        for word in (option, value)
-    ]
-    return ["trustassay", "calibrate", *map(str, runs), *words]
-
-
-def _describe_inputs(
-    label: Label,
-    columns: Sequence[ScoreColumn],
-    inputs: Sequence[CalibratorInput],
-    rows: LabelledScores,
-    failed: Bools,
-) -> list[str]:
-    result = list(label.notes)
-    labels = ~np.isnan(label.values)
-    if count := int((labels & failed).sum()):
-        result.append(f"{amount(count, 'labelled answer')} could not be scored and is left out")
-    if count := int((~rows.has_score).sum()):
-        result.append(f"{amount(count, 'labelled answer')} without a score: never accepted")
-    for place, (column, input_of_column) in enumerate(zip(columns, inputs, strict=True)):
-        has_score = ~np.isnan(rows.scores[:, place])
-        auroc = correlation.auroc(rows.scores[has_score, place], rows.right[has_score])
-        # In a combination the fit turns a score round by itself.
-        if auroc is not None and auroc < 0.5 and len(inputs) == 1:
-            hint = (
-                f"; --lower {column.name} reverses it"
-                if input_of_column.part and input_of_column.sign > 0
-                else ""
+    for value in values:
+        mask = np.array([not by or of == value for of in answers.by])
+        for share in shares:
+            terms = PromiseTerms(
+                share,
+                confidence,
+                counted.delta / len(values),
+                exact,
+                counted.look,
+                counted.looks,
+                counted.not_below,
+                seed,
             )
-            opposite = f"; if the labels mean the opposite: {label.opposite}"
-            result.append(
-                f"{column.name}: right answers score lower than wrong ones (AUROC {auroc:.3f}), so "
-                f"that it does not help here{hint}{opposite if label.opposite else ''}"
-            )
+            promise = find_promise(answers.select(mask), counted.used[mask], terms)
+            result.append(replace(promise, of=value))
     return result
-
-
-PROMISE_COLUMNS = ("threshold", "accepted", "wrong among them")
-
-
-def headline(result: Calibration) -> str:
-    """Write what the calibrator is, and the data that it was fitted to."""
-    calibrator = result.calibrator
-    names = " and ".join(input_of_calibrator.name for input_of_calibrator in calibrator.inputs)
-    return (
-        f"{calibrator.method} of {names}, from {amount(calibrator.answers, 'labelled answer')} to "
-        f"{amount(calibrator.questions, 'question')}, {100 * calibrator.right:.1f} % of them right"
-    )
-
-
-def build_figure_rows(result: Calibration) -> list[document.DocumentRow]:
-    """Build the rows of figures, each with its interval."""
-    return [
-        document.DocumentRow(
-            f"{row}, out of fold" if row == CALIBRATED_ROW else row,
-            [outputs.format_with_interval(estimates_of_row[name]) for name in FIGURE_TITLES],
-        )
-        for row, estimates_of_row in result.figures.items()
-    ]
-
-
-def build_promise_rows(calibrator: Calibrator) -> list[document.DocumentRow]:
-    """Build a row for each promise: its threshold and the labelled answers that it accepts."""
-    rows = []
-    for promise in calibrator.promises:
-        above = (
-            "all with a score"
-            if promise.above is None
-            else f"{calibrator.rank} > {promise.above:.4g}"
-        )
-        wrong = (
-            f"{promise.wrong:,} ({100 * promise.wrong / promise.answers:.1f} %)"
-            if promise.answers
-            else "–"
-        )
-        cells = [above, f"{promise.answers:,}", wrong]
-        if promise.without:
-            # The reason takes the place of the threshold.
-            cells = [f"none: {promise.without}", "", ""]
-        words = describe_promise(promise.kind, promise.at_most, promise.confidence)
-        rows.append(document.DocumentRow(words, cells))
-    return rows
-
-
-def build_document(result: Calibration) -> document.PageDocument:
-    """Build the page of a calibration."""
-    calibrator = result.calibrator
-    facts = {
-        "runs": ", ".join(result.runs),
-        "label": calibrator.label,
-        "labelled answers": f"{calibrator.answers:,}",
-        "questions": f"{calibrator.questions:,}",
-        "seed": str(result.seed),
-    }
-    rows, promises_in_rows = build_figure_rows(result), build_promise_rows(calibrator)
-    note = (
-        "95 % intervals over questions. Out of fold: of each answer the probability by a "
-        "calibrator that was fitted without its question; such figures have no interval, since the "
-        "folds share their answers."
-    )
-    tables = [
-        document.Table(
-            "Probability",
-            list(FIGURE_TITLES.values()),
-            rows,
-            "How good the probabilities are",
-            note,
-        ),
-        document.Table(
-            "Promise",
-            PROMISE_COLUMNS,
-            promises_in_rows,
-            "What is accepted",
-            "Of the labelled answers.",
-        ),
-    ]
-    plots = document.curves([name for name, _ in _list_series(result)], list(_build_plots(result)))
-    title = f"Probability of being right ({calibrator.label})"
-    return document.PageDocument(
-        "calibrate",
-        "Calibration: " + ", ".join(Path(run).name for run in result.runs),
-        facts,
-        "From scores to the probability that an answer is right.",
-        result.notes,
-        [document.Section(title, [document.Text(headline(result), "headline"), *plots, *tables])],
-    )
-
-
-def _list_series(result: Calibration) -> list[tuple[str, Floats]]:
-    series = [(f"{CALIBRATED_ROW}, out of fold", result.probabilities)]
-    if result.scores is not None:
-        # The only row that is neither the calibrated one nor the baseline.
-        (name,) = (row for row in result.figures if row not in (CALIBRATED_ROW, CHANCE))
-        series.append((name, result.scores))
-    return series
-
-
-def _build_plots(result: Calibration) -> Iterator[Plot]:
-    scored_series = [
-        (place, name, values[~np.isnan(values)], result.right[~np.isnan(values)])
-        for place, (name, values) in enumerate(_list_series(result))
-    ]
-    lines = [
-        NamedCurve(name, points, place, dots=True)
-        for place, name, values, right in scored_series
-        if (points := outputs.build_reliability_points(values, right))
-    ]
-    yield Plot(
-        "Reliability",
-        "Of answers with about the same probability, 10 or more, the share that is right.",
-        "mean probability",
-        "right among them",
-        lines,
-        diagonal=True,
-    )
-    place, name, values, right = scored_series[0]
-    # Risk and coverage are drawn for the calibrated probability only, which is the first series.
-    if len(right) > outputs.MIN_ANSWERS_OF_POINT:
-        points = outputs.build_coverage_points(values, right, risk=True)
-        yield Plot(
-            "Risk and coverage",
-            "From 10 answers on, accepted from the highest probability down: the share of wrong "
-            "ones.",
-            "share of answers accepted",
-            "wrong among them",
-            [NamedCurve(name, points, place)],
-            # From 0, so that small risks look small; at least 5 % high, so that 0 is no flat line
-            # at the top.
-            (0.0, max(0.05, *(y for _, y in points))),
-        )

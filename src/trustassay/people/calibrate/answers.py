@@ -1,0 +1,245 @@
+"""Reads a judge's scores with the labels of people, from runs or from a table."""
+
+import hashlib
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
+from trustassay.input.records import InputError
+from trustassay.people.study.answers import ScoreColumn, StudyAnswers
+from trustassay.people.study.labels import (
+    DEFAULT_LABEL,
+    Label,
+    LabelSource,
+    check_positive,
+    check_two_classes,
+    read_answer_labels,
+)
+from trustassay.people.study.tables import read_source
+from trustassay.runs.calibrator import CalibratedScore, ScoreOrigin
+from trustassay.runs.needs import list_needed_backends
+from trustassay.statistics import Bools, Floats, Places
+from trustassay.statistics.resampling import cluster_numbers
+from trustassay.text.words import amount
+
+NO_GROUP = "none"
+"""The value of ``group`` with which each answer counts by itself."""
+QUESTION = "question"
+"""The group by default."""
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """Where scores and labels are; the arguments of :func:`trustassay.calibrate`."""
+
+    score: str = ""
+    label: Sequence[str] = ()
+    lower: bool = False
+    group: str = ""
+    by: str = ""
+    judge: Sequence[str] = ()
+    ratings: Sequence[Path] = ()
+    positive: Sequence[str] = ()
+    at_least: float | None = None
+    machines: Collection[str] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    sheet: str = ""
+    weighted: bool = False
+    """Whether the labels may be those of a plan, which are uneven by design."""
+
+
+@dataclass(frozen=True)
+class ScoredAnswers:
+    """All answers of a source, labelled or not. Arrays have shape (n,)."""
+
+    source: str
+    """The name of the source, for messages."""
+    score: CalibratedScore
+    label: str
+    """The names of the labels."""
+    scores: Floats
+    """The scores times the sign, so that higher is better; NaN without."""
+    wrong: Floats
+    """1 if anybody calls the answer wrong or could not tell, 0 if all call it right, NaN where
+    nobody rated it."""
+    lenient: Floats
+    """The same with answers that are wrong only if all who could tell say so."""
+    groups: Places
+    """The number of each answer's group: answers of a group depend on each other."""
+    group: str
+    """What the groups are; empty if each answer is one by itself."""
+    by: Sequence[str]
+    """The value of the field ``by`` of each answer."""
+    keys: Sequence[tuple[str, str]]
+    """The id and the model of each answer."""
+    notes: Sequence[str]
+    """Remarks on the input."""
+    opposite: str = ""
+    """The options that read the labels the other way round, if there are any."""
+
+    @property
+    def labelled(self) -> Bools:
+        """The answers with a label and a score."""
+        return ~np.isnan(self.wrong) & ~np.isnan(self.scores)
+
+    def select(self, places: Bools) -> "ScoredAnswers":
+        """Return the answers that a mask selects."""
+        chosen = np.flatnonzero(places)
+        return replace(
+            self,
+            scores=self.scores[places],
+            wrong=self.wrong[places],
+            lenient=self.lenient[places],
+            groups=self.groups[places],
+            by=[self.by[place] for place in chosen],
+            keys=[self.keys[place] for place in chosen],
+        )
+
+    @property
+    def digest(self) -> str:
+        """A digest of the labelled scores and their labels."""
+        used = self.labelled
+        table = np.stack([self.scores[used], self.wrong[used]])
+        return hashlib.blake2b(table.tobytes(), digest_size=8).hexdigest()
+
+
+def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
+    """Read the answers of runs or of a table.
+
+    Raises:
+        RunFolderError: a folder holds no finished run.
+        InputError: the source cannot be read, lacks a column, or its labels are not of two classes.
+        UnknownNameError: a run has no such score.
+    """
+    names = list(options.label) or ([] if options.ratings else [DEFAULT_LABEL])
+    extra = [name for name in (options.group, options.by, *options.judge) if name]
+    fields = list(dict.fromkeys([*names, *(name for name in extra if name != NO_GROUP)]))
+    scores = [options.score] if options.score else []
+    answers = read_source(source, fields, scores=scores, people=names, sheet=options.sheet)
+    column = _choose_column(answers, options.score)
+    labels = _read_labels(answers, names, options)
+    score = _describe_score(answers, column, options)
+    wrong, lenient = pool_strictly(labels)
+    failed = np.zeros(len(answers.rows), dtype=bool)
+    failed[list(column.failed)] = True
+    groups, group = _find_groups(answers, options.group)
+    notes = [*answers.notes, *dict.fromkeys(note for label in labels for note in label.notes)]
+    for count, what in (
+        (int((~np.isnan(wrong) & failed).sum()), "could not be scored and is left out"),
+        (int((~np.isnan(wrong) & np.isnan(column.values) & ~failed).sum()), "has no score"),
+    ):
+        if count:
+            notes.append(f"{amount(count, 'labelled answer')} {what}: never accepted")
+    return ScoredAnswers(
+        next(iter(answers.places_by_run)),
+        score,
+        ", ".join(label.name for label in labels),
+        score.sign * column.as_given,
+        wrong,
+        lenient,
+        groups,
+        group,
+        [_read_text(row.fields.get(options.by)) for row in answers.rows],
+        [(row.id, row.model) for row in answers.rows],
+        notes,
+        labels[0].opposite if len(labels) == 1 else "",
+    )
+
+
+def _choose_column(answers: StudyAnswers, name: str) -> ScoreColumn:
+    columns = {column.name: column for column in answers.columns}
+    if name:
+        if name not in columns:
+            raise UnknownNameError(did_you_mean("score", name, columns))
+        return columns[name]
+    # Parts have to be named: there are too many to choose from.
+    scores = [column for column in answers.columns if column.kind == "metric"]
+    if len(scores) != 1:
+        names = ", ".join(column.name for column in scores) or "none"
+        raise InputError(f"--score: name the score to be calibrated; here are {names}")
+    return scores[0]
+
+
+def _describe_score(
+    answers: StudyAnswers, column: ScoreColumn, options: SourceOptions
+) -> CalibratedScore:
+    if not column.settings:
+        judges = {
+            name: sorted({_read_text(row.fields.get(name)) for row in answers.rows})
+            for name in options.judge
+        }
+        origin = ScoreOrigin("table", judges=judges)
+    else:
+        settings, backends = json.loads(column.settings)
+        # Only backends that the metric uses: others may change without invalidating the promise.
+        needed = list_needed_backends(column.metric, settings, backends)
+        used = {name: value for name, value in backends.items() if name in needed}
+        origin = ScoreOrigin("run", column.metric, column.part, settings, used)
+        if options.lower and not column.part:
+            raise UsageError(f"--lower: {column.name} is a metric, which knows that itself")
+    return CalibratedScore(column.name, -1 if column.turned or options.lower else 1, origin)
+
+
+def _read_labels(
+    answers: StudyAnswers, names: Sequence[str], options: SourceOptions
+) -> list[Label]:
+    source = LabelSource(
+        options.ratings,
+        names,
+        options.fields,
+        options.machines,
+        options.positive,
+        options.at_least,
+        weighted=options.weighted,
+    )
+    labels, _ = read_answer_labels(answers, source)
+    check_positive(source, labels)
+    for label in labels:
+        check_two_classes(label)
+    return labels
+
+
+def pool_strictly(labels: Sequence[Label]) -> tuple[Floats, Floats]:
+    """Return which answers are wrong if anybody says so, and which if all who could tell say so.
+
+    Whoever could not tell, or skipped the answer, counts as saying that it is wrong in the first
+    and not at all in the second. Both have the shape (n,): 1, 0, NaN where nobody rated.
+    """
+    verdicts = [
+        values for label in labels for values in (label.raters or {"": label.values}).values()
+    ]
+    table = np.stack(verdicts)
+    undecided = np.zeros(table.shape[1], dtype=bool)
+    for label in labels:
+        if label.undecided is not None:
+            undecided |= label.undecided
+    says_wrong, says_right = (table == 0).any(axis=0), (table == 1).any(axis=0)
+    rated = says_wrong | says_right | undecided
+    strict = np.where(rated, (says_wrong | undecided).astype(float), math.nan)
+    lenient = np.where(rated, (says_wrong & ~says_right).astype(float), math.nan)
+    return strict, lenient
+
+
+def _find_groups(answers: StudyAnswers, name: str) -> tuple[Places, str]:
+    """Return the number of each answer's group, and what groups are; empty without any."""
+    own = np.arange(len(answers.rows))
+    if name == NO_GROUP:
+        return own, ""
+    if name and name != QUESTION:
+        # An answer without a value is a group by itself.
+        values = [_read_text(row.fields.get(name)) for row in answers.rows]
+        groups = cluster_numbers([text or f"\0{at}" for at, text in enumerate(values)])
+    else:
+        groups = answers.questions
+    has_groups = len(np.unique(groups)) < len(own)
+    return (groups, name or QUESTION) if has_groups else (own, "")
+
+
+def _read_text(value: Any) -> str:
+    return "" if value is None else str(value).strip()

@@ -1,0 +1,207 @@
+"""A calibration in sentences, and as a page."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from trustassay.people.calibrate.command import Calibration
+from trustassay.report import document
+from trustassay.report.charts import NamedCurve, Plot
+from trustassay.runs.calibrator import ReliabilityBand, ThresholdPromise, describe_promise
+from trustassay.statistics import Floats
+from trustassay.statistics.warranty import compute_boundary
+from trustassay.text.words import amount
+
+ANSWERS_IN_EXAMPLE = 1000
+MIN_ANSWERS_OF_POINT = 10
+"""Accepted answers from which on their share of wrong ones is drawn."""
+MAX_CURVE_POINTS = 300
+BAND_COLUMNS = ("answers", "right", "share right", "95 % interval")
+PROMISE_COLUMNS = ("accept", "share of all", "labelled", "wrong")
+
+
+def write_lines(result: Calibration) -> list[str]:
+    """Write the promises, the reliability, the price of the check, and what it is valid for."""
+    lines = []
+    for promise in result.calibrator.promises:
+        lines += _write_promise(result, promise)
+    lines.append(_write_reliability(result))
+    if result.promise is not None:
+        lines += _write_price(result, result.promise)
+    lines.append("For answers like these, labelled like these. Watch: trustassay monitor --audit")
+    return lines
+
+
+def _write_promise(result: Calibration, promise: ThresholdPromise) -> Iterator[str]:
+    of = f" of {result.calibrator.by} {promise.of}" if promise.of else ""
+    if promise.without:
+        share = 100 * promise.at_most
+        yield f"No threshold{of} keeps {share:.3g} % wrong: {promise.without}"
+        return
+    total = "" if promise.of else f" of {result.answers:,}"
+    yield (
+        f"Accept {describe_threshold(result, promise)}{of}: {100 * promise.share:.0f} %{total} are "
+        f"decided without a person;"
+    )
+    yield f"{describe_promise(promise)}."
+    look = f"look {promise.look} of {promise.looks}"
+    yield (
+        f"  {result.counted:,} labels, {result.calibrator.labels.chosen}; {promise.accepted:,} "
+        f"accepted, {promise.wrong:,} wrong; {look}"
+    )
+    if promise is result.promise and result.lenient_wrong < promise.wrong:
+        yield (
+            f"  {promise.wrong - result.lenient_wrong:,} of these count as wrong since raters "
+            "disagree or could not tell (without them, nothing is promised)"
+        )
+
+
+def describe_threshold(result: Calibration, promise: ThresholdPromise) -> str:
+    """Return which answers a promise accepts, in words."""
+    score = result.calibrator.score
+    if promise.above is None:
+        return "all answers"
+    sign = ">" if score.sign > 0 else "<"
+    return f"answers with {score.name} {sign} {score.sign * promise.above:.4g}"
+
+
+def _write_reliability(result: Calibration) -> str:
+    bands = result.calibrator.reliability
+    if result.calibrator.score.sign < 0:
+        bands = bands[::-1]
+    # The ends say most: the scores that people trust, and those that they do not.
+    parts = [_describe_band(band) for band in (bands[-1], *bands[:1])[: len(bands)]]
+    return "; ".join(["Where it states " + parts[0], *(f"where {part}" for part in parts[1:])])
+
+
+def _describe_band(band: ReliabilityBand) -> str:
+    low, high = band.interval
+    share = 100 * band.right / band.n
+    return f"{band.stated:.2g}, {share:.0f} % are right ({100 * low:.0f} to {100 * high:.0f})"
+
+
+def _write_price(result: Calibration, promise: ThresholdPromise) -> Iterator[str]:
+    asked, passed = 1 - promise.share, promise.share * promise.at_most
+    line = (
+        f"Of {ANSWERS_IN_EXAMPLE:,} answers {ANSWERS_IN_EXAMPLE * asked:.0f} go to a person and at "
+        f"most {ANSWERS_IN_EXAMPLE * passed:.0f} wrong ones pass"
+    )
+    wrong = result.wrong_share
+    # Labels that stand for one part of the scores do not say how many are wrong in all.
+    if wrong is None or promise.of:
+        yield line
+        return
+    yield f"{line}; without a check about {ANSWERS_IN_EXAMPLE * wrong:.0f} would"
+    if asked and wrong > passed:
+        yield (
+            f"  A person reads {asked / (wrong - passed):.1f} answers for each wrong one stopped; "
+            f"{1 / wrong:.1f} if they were picked at random"
+        )
+
+
+def build_document(result: Calibration) -> document.PageDocument:
+    """Build the page of a calibration."""
+    calibrator = result.calibrator
+    facts = {
+        "source": result.source,
+        "score": calibrator.score.name,
+        "label": calibrator.labels.name,
+        "labelled answers": f"{calibrator.labels.n:,}",
+        "all answers": f"{result.answers:,}",
+    }
+    lines = write_lines(result)
+    promises = document.Table(
+        "At most wrong",
+        PROMISE_COLUMNS,
+        [_build_promise_row(result, promise) for promise in calibrator.promises],
+        "What is accepted",
+        "Share of all answers; accepted and wrong of the labels that count.",
+    )
+    bands = document.Table(
+        "It states",
+        BAND_COLUMNS,
+        [_build_band_row(band) for band in calibrator.reliability],
+        "What it states and what is right",
+        "Labelled answers in five bands of the score.",
+    )
+    plots = document.curves([calibrator.score.name, "tolerated"], list(_build_plots(result)))
+    section = document.Section("", [document.ListBlock(lines[1:]), *plots, promises, bands])
+    return document.PageDocument(
+        "calibrate",
+        f"What {calibrator.score.name} is worth",
+        facts,
+        lines[0],
+        result.notes,
+        [section],
+    )
+
+
+def _build_promise_row(result: Calibration, promise: ThresholdPromise) -> document.DocumentRow:
+    name = " ".join(filter(None, (promise.of, f"{100 * promise.at_most:.3g} %")))
+    if promise.without:
+        return document.DocumentRow(name, [f"none: {promise.without}", "", "", ""])
+    cells = [
+        describe_threshold(result, promise),
+        f"{100 * promise.share:.0f} %",
+        f"{promise.accepted:,}",
+        f"{promise.wrong:,}",
+    ]
+    return document.DocumentRow(name, cells)
+
+
+def _build_band_row(band: ReliabilityBand) -> document.DocumentRow:
+    low, high = band.interval
+    return document.DocumentRow(
+        f"{band.stated:.3g} ({band.low:.3g} to {band.high:.3g})",
+        [
+            f"{band.n:,}",
+            f"{band.right:,}",
+            f"{100 * band.right / band.n:.0f} %",
+            f"{100 * low:.0f} to {100 * high:.0f} %",
+        ],
+    )
+
+
+def _build_plots(result: Calibration) -> Iterator[Plot]:
+    bands, name = result.calibrator.reliability, result.calibrator.score.name
+    # Only a score from 0 to 1 states a probability that can be compared with a share.
+    if min(band.low for band in bands) >= 0 and max(band.high for band in bands) <= 1:
+        points = [(band.stated, band.right / band.n) for band in bands]
+        yield Plot(
+            "Reliability",
+            "Of answers with similar scores, the share that is right; the diagonal is what the "
+            "scores state.",
+            name,
+            "right among them",
+            [NamedCurve(name, points, 0, dots=True)],
+            diagonal=True,
+        )
+    n = len(result.wrong)
+    if n <= MIN_ANSWERS_OF_POINT:
+        return
+    order = np.argsort(-result.scores, kind="stable")
+    counts = np.arange(1, n + 1)
+    risk = np.cumsum(result.wrong[order]) / counts
+    lines = [NamedCurve(name, _thin(counts / n, risk), 0)]
+    promise = result.calibrator.promises[0]
+    if not result.calibrator.labels.group:
+        tolerated = compute_boundary(n, promise.at_most, promise.delta).at_each(n)
+        limit = np.where(tolerated < 0, np.nan, tolerated / counts)
+        lines.append(NamedCurve("tolerated", _thin(counts / n, limit), 1))
+    highest = max(0.05, *(y for line in lines for _, y in line.points))
+    yield Plot(
+        "Accepted and wrong",
+        "Accepted from the best score down: the share of wrong ones, and what the test tolerates "
+        f"for {100 * promise.at_most:.3g} %. A threshold passes where the first is not above.",
+        "share of labelled answers accepted",
+        "wrong among them",
+        lines,
+        (0.0, highest),
+    )
+
+
+def _thin(x: Floats, y: Floats) -> Sequence[tuple[float, float]]:
+    """Return at most :data:`MAX_CURVE_POINTS` points of a curve that are there, from 10 answers."""
+    places = np.unique(np.linspace(0, len(x) - 1, MAX_CURVE_POINTS).round().astype(int))
+    places = places[(places >= MIN_ANSWERS_OF_POINT - 1) & ~np.isnan(y[places])]
+    return list(zip(x[places].tolist(), y[places].tolist(), strict=True))
