@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from trustassay.core.labels import MAX_LABEL_CHARACTERS
+from trustassay.core import labels
+from trustassay.core.labels import MAX_LABEL_CHARACTERS, read_word
 from trustassay.input.labels import read_labels
 from trustassay.input.records import InputError
 
@@ -125,13 +126,46 @@ def test_a_few_labels_that_cannot_be_read_are_left_out_and_named() -> None:
         "labels": 20,
         "words": {"unclear": 2, "perhaps": 1, "x": 1},
         "first": "a3",
+        "undecided": 2,
     }
+    assert result.undecided == [3, 4, 5, 6]
     assert result.unread.describe("labels mark").startswith(
         "labels mark: 4 of 20 cannot be read and are left out, the first at 'a3': "
         "'unclear' (2), 'perhaps' (1), 'x' (1); --positive WORD names what is right"
     )
-    with pytest.raises(InputError, match="does not say what is right: 'unclear'"):
-        read_labels("mark", [*given, "other"])
+    with pytest.raises(InputError, match="does not say what is right: 'other'"):
+        read_labels("mark", [*given, *["other"] * 3])
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["cannot tell", "Can't tell", "unsure?", "Skip", "don’t know", "?", "weiß nicht", "不明"],
+)
+def test_a_person_who_cannot_tell_makes_no_column_unreadable(word: str) -> None:
+    result = read_labels("human", ["1", word, "0", word, "", word])
+    assert (result.kind, result.undecided) == ("binary", [1, 3, 5])
+    assert [str(value) for value in result.values] == ["1.0", "nan", "0.0", "nan", "nan", "nan"]
+    assert result.unread
+    assert result.unread.describe("labels human").startswith(
+        "labels human: 3 of 5 are undecided and left out"
+    )
+
+
+def test_words_for_cannot_tell_stay_out_unless_an_option_names_them() -> None:
+    words = ["good", "bad", "unsure"]
+    assert read_labels("human", words, positive=["good"]).undecided == [2]
+    assert list(read_labels("human", words, positive=["unsure"]).values) == [0, 0, 1]
+    assert list(read_labels("human", words, levels=["bad", "unsure", "good"]).values) == [2, 0, 1]
+    with pytest.raises(
+        InputError, match=r"label human: does not say what is right: 'unsure' \(2\)"
+    ):
+        read_labels("human", ["unsure", None, "unsure"])
+
+
+def test_no_word_means_two_things() -> None:
+    kinds = [labels.RIGHT, labels.WRONG, labels._MISSING, labels._UNDECIDED]
+    assert len(frozenset().union(*kinds)) == sum(map(len, kinds))
+    assert not any(read_word(word) is not None for word in labels._UNDECIDED)
 
 
 def test_of_a_long_text_that_is_no_label_only_the_beginning_is_stated() -> None:

@@ -207,7 +207,13 @@ def test_labels_that_cannot_be_read_are_counted_and_named(tmp_path: Path) -> Non
     written = result.to_dict()["labels"][0]
     assert (written["n"], written["missing"]) == (58, 2)
     words = {"hard to say": 2}
-    assert written["unread"] == {"count": 2, "labels": 60, "words": words, "first": "a3"}
+    assert written["unread"] == {
+        "count": 2,
+        "labels": 60,
+        "words": words,
+        "first": "a3",
+        "undecided": 0,
+    }
     assert study(tmp_path / "run", labels="labels.correct").to_dict()["labels"][0]["unread"] is None
 
 

@@ -93,7 +93,7 @@ RIGHT, WRONG = YES | _read_words("right"), NO | _read_words("wrong")
 """Words for a right and for a wrong answer, in the form of :func:`fold_label`."""
 CONTRADICTED, NOT_STATED = _read_words("contradicted"), _read_words("not_stated")
 """Words for claims that the evidence contradicts, and on which it is silent."""
-_MISSING = _read_words("missing")
+_MISSING, _UNDECIDED = _read_words("missing"), _read_words("undecided")
 _NEGATIONS = tuple(
     form
     for word in _WORDS["negations"].split()
@@ -116,6 +116,13 @@ def read_word(text: str) -> float | None:
 def is_missing(text: str) -> bool:
     """Whether a text says that there is no label: it is blank, or such as nan, N/A or None."""
     return not _fold_characters(text) or fold_label(text) in _MISSING
+
+
+@lru_cache(maxsize=4096)
+def is_undecided(text: str) -> bool:
+    """Whether a text says that a person could not tell what is right, or skipped the answer."""
+    # "unsure?" is "unsure"; a question mark alone is a word by itself.
+    return fold_label(text.strip().rstrip("?") or "?") in _UNDECIDED
 
 
 def normalise_label(value: Any) -> float | str | None:

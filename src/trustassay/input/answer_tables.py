@@ -119,7 +119,8 @@ def read_answer_table(source: Any, wanted: Collection[str], sheet: str = "") -> 
         InputError: it cannot be read, has no rows, or some of its rows cannot be read. A damaged
             table is refused as a whole: missing rows would look like missing labels.
     """
-    columns = {name.partition(".")[0] for name in wanted} | set(wanted)
+    # Without a name the first row is the header: such a table needs no question.
+    columns = {name.partition(".")[0] for name in wanted} | set(wanted) or {"id"}
     if paths := paths_of(source):
         name = ", ".join(paths)
         raws: Iterable[RawRecord] = (

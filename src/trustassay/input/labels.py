@@ -21,6 +21,7 @@ from trustassay.core.labels import (
     fold_label,
     is_about_wrong,
     is_missing,
+    is_undecided,
     parse_number,
     parse_percent,
     read_word,
@@ -44,7 +45,7 @@ WAYS_OUT = "--positive WORD names what is right, and --levels of `study` the wor
 class UnreadLabels(JsonForm):
     """Labels that are left out, since they say neither a number nor what is right."""
 
-    json_names = ("count", "labels", "words", "first")
+    json_names = ("count", "labels", "words", "first", "undecided")
     count: int
     labels: int
     """All labels that are there, readable or not."""
@@ -52,6 +53,8 @@ class UnreadLabels(JsonForm):
     """The unreadable labels with their numbers, the most frequent first."""
     first: str = ""
     """The id, or the place, of the first of them."""
+    undecided: int = 0
+    """How many of ``count`` say that a person could not tell."""
 
     @classmethod
     def of(cls, words: Iterable[tuple[str, str]], labels: int) -> "UnreadLabels":
@@ -59,12 +62,20 @@ class UnreadLabels(JsonForm):
         # A wrong column may have whole texts.
         pairs = [(word[:MAX_LABEL_CHARACTERS], place) for word, place in words]
         counts = Counter(word for word, _ in pairs)
-        return cls(len(pairs), labels, dict(counts.most_common()), pairs[0][1] if pairs else "")
+        return cls(
+            len(pairs),
+            labels,
+            dict(counts.most_common()),
+            pairs[0][1] if pairs else "",
+            sum(count for word, count in counts.items() if is_undecided(word)),
+        )
 
     @property
     def too_many(self) -> bool:
         """Whether the readable labels are too few to leave the others out."""
-        return self.count > (1 - MIN_READABLE_SHARE) * self.labels + 1e-9
+        # Who cannot tell wrote no wrong word: such labels say nothing about the column.
+        others = self.labels - self.undecided
+        return self.count - self.undecided > (1 - MIN_READABLE_SHARE) * others + 1e-9
 
     def list_words(self) -> str:
         """List the words with their numbers."""
@@ -76,6 +87,11 @@ class UnreadLabels(JsonForm):
     def describe(self, subject: str, ways_out: str = WAYS_OUT) -> str:
         """Describe in one line what is left out of labels, and what to do."""
         first = f", the first at {self.first[:80]!r}" if self.first else ""
+        if self.count == self.undecided:
+            return (
+                f"{subject}: {self.count:,} of {self.labels:,} are undecided and left out{first}: "
+                f"{self.list_words()}"
+            )
         return (
             f"{subject}: {self.count:,} of {self.labels:,} cannot be read and are left out{first}: "
             f"{self.list_words()}; {ways_out}"
@@ -98,6 +114,8 @@ class LabelValues:
     """The labels that cannot be read, if there are any."""
     uses_positive: bool = False
     """Whether the words that the user named for right occur."""
+    undecided: Sequence[int] = ()
+    """The places of labels that are there and say neither: "cannot tell", or unreadable."""
 
     @property
     def missing_count(self) -> int:
@@ -143,7 +161,8 @@ def read_labels(
     also beside 0 and 1, whichever reads most of them. Numbers are binary where they are only 0 and
     1, 0 and 100, or -1 and 1; up to eleven distinct whole numbers, not per cent, are ordinal, and
     all others real. Nothing says which of two numbers such as 1 and 2 means right. Where at least
-    80 % of the labels can be read, the others are left out and counted.
+    80 % of the labels can be read, the others are left out and counted; words such as "unsure" are
+    left out in any number, unless an option names them.
 
     Raises:
         InputError: all labels are missing; fewer can be read, and the message lists the others;
@@ -153,24 +172,22 @@ def read_labels(
     counts = Counter(filter(None, texts))
     if not counts:
         raise InputError(f"label {name}: all {len(labels):,} labels are missing")
-    # Objects and lists are no words that `--positive` could speak of.
-    nested = {
+    # Objects and lists are no words that `--positive` could speak of; "unsure" may be a level.
+    options = {fold_label(word) for word in (*positive, *levels)}
+    left_out = {text for text in counts if is_undecided(text) and fold_label(text) not in options}
+    left_out |= {
         text
         for text, label in zip(texts, labels, strict=True)
         if isinstance(label, Mapping | list | tuple)
     }
     possible = dict.fromkeys(filter(None, map(_label_text, scale)), 0) | counts
-    readable = {text: count for text, count in possible.items() if text not in nested}
+    readable = {text: count for text, count in possible.items() if text not in left_out}
     reading = _choose_reading(name, readable, positive, at_least, levels)
+    undecided = [place for place, t in enumerate(texts) if t and t not in reading.numbers]
     unread = UnreadLabels.of(
-        (
-            (text, ids[place] if ids else "")
-            for place, text in enumerate(texts)
-            if text and text not in reading.numbers
-        ),
-        counts.total(),
+        ((texts[place], ids[place] if ids else "") for place in undecided), counts.total()
     )
-    if unread.too_many:
+    if unread.too_many or unread.count == unread.labels:
         has_objects = any(isinstance(label, Mapping) for label in labels)
         raise _build_unread_error(name, unread, reading.words, has_objects=has_objects)
     return LabelValues(
@@ -180,6 +197,7 @@ def read_labels(
         _build_opposite(reading, counts) if at_least is None else "",
         unread if unread.count else None,
         reading.uses_positive,
+        undecided,
     )
 
 

@@ -14,7 +14,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from trustassay.core.labels import NO, YES, fold_label, is_missing, parse_number, read_word
+from trustassay.core.labels import (
+    NO,
+    YES,
+    fold_label,
+    is_missing,
+    is_undecided,
+    parse_number,
+    read_word,
+)
 from trustassay.core.sample import clean
 from trustassay.errors import did_you_mean
 from trustassay.input.journal import UNEQUAL, is_journal, read_journal
@@ -85,6 +93,9 @@ class Ratings:
     has_unequal_chances: bool = False
     """Whether ``label`` drew the answers with unequal probabilities, so that they do not represent
     the others."""
+    undecided: Collection[tuple[str, str, str]] = ()
+    """The item, model and rater of what a rater skipped, could not judge, or rated unreadably, and
+    did not rate otherwise."""
 
 
 @dataclass(slots=True)
@@ -196,8 +207,16 @@ def read_ratings(
     cells = list(_read_cells(rows, column_names, chosen, faults, long=long))
     filled = [cell for cell in cells if cell.text]
     result = _build_ratings(path, filled, faults, levels, choices)
-    missing_count = result.missing_count + len(cells) - len(filled)
-    return replace(result, missing_count=missing_count, pairs=pairs, has_unequal_chances=unequal)
+    # An empty cell of a table was not rated; an answer without a rating in a journal was skipped.
+    skipped = {(c.item, c.model, c.rater) for c in cells if not c.text} if of_annotate else set()
+    judged = {(rating.item, rating.model, rating.rater) for rating in result.ratings}
+    return replace(
+        result,
+        missing_count=result.missing_count + len(cells) - len(filled),
+        pairs=pairs,
+        has_unequal_chances=unequal,
+        undecided={*result.undecided, *skipped} - judged,
+    )
 
 
 def read_table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -274,7 +293,7 @@ def _find_rater_columns(
     result = []
     for column in columns:
         texts = [_read_text(row.get(column)) for _, row in rows]
-        filled = [text for text in texts if not is_missing(text)]
+        filled = [text for text in texts if not (is_missing(text) or is_undecided(text))]
         numbers = [text for text in filled if _parse_rating(text) is not None]
         are_numbers = bool(filled) and len(numbers) >= MIN_READABLE_SHARE * len(filled)
         if are_numbers and column not in columns_of_fields:
@@ -369,6 +388,7 @@ def _build_ratings(
             else f"{cell.where}: rating: expected a number, as other ratings are, got "
             f"{cell.text[:40]!r}"
             for cell in unread_cells
+            if not is_undecided(cell.text)
         ]
     repeats = _number_repeats([cell for cell, _ in readable], faults)
     raise_faults(faults)
@@ -385,6 +405,7 @@ def _build_ratings(
         scale,
         missing_count,
         unread if unread.count else None,
+        undecided={(clean(c.item), clean(c.model), clean(c.rater)) for c in unread_cells},
     )
 
 

@@ -120,6 +120,8 @@ class StudyAnswers:
     """The places of the answers of each run."""
     notes: Sequence[str] = ()
     """Remarks for the reader."""
+    rated_fields: Collection[str] = ()
+    """The fields whose values are mappings from the rater to the value."""
 
     @property
     def questions(self) -> Places:

@@ -100,6 +100,10 @@ class Label:
     """Whether the words that the user named for right occur."""
     tied: Bools | None = None
     """The answers on which raters are divided equally, shape (n,); ``None`` without raters."""
+    undecided: Bools | None = None
+    """The answers that somebody rated without a readable verdict, such as "cannot tell", a skipped
+    or an unreadable rating, shape (n,). Others may have judged them: with ``raters``, an answer is
+    wrong if it is undecided, or wrong by any of them."""
 
     @property
     def n(self) -> int:
@@ -161,7 +165,31 @@ def _read_field_label(
         if all(values[place] is None for place in places):
             fields = sorted({*columns, *answers.label_fields[run]} - TEXT_FIELDS)
             raise InputError(_describe_missing_field(run, name, fields))
+    if name in answers.rated_fields:
+        return _build_rated_label(name, values, source, answers)
     return _build_label(name, values, source, answers)
+
+
+def _build_rated_label(
+    name: str,
+    values: Sequence[Mapping[str, Any] | None],
+    source: LabelSource,
+    answers: StudyAnswers,
+) -> Label:
+    """Pool a field whose values are mappings from the rater to the label."""
+    rated = [
+        (place, rater, label)
+        for place, by_rater in enumerate(values)
+        for rater, label in (by_rater or {}).items()
+    ]
+    ids = [answers.rows[place].id for place, *_ in rated]
+    read = source.parse_labels(name, [label for *_, label in rated], ids)
+    people: dict[str, Floats] = {}
+    for (place, rater, _), value in zip(rated, read.values, strict=True):
+        people.setdefault(rater, np.full(len(values), math.nan))[place] = value
+    undecided = np.zeros(len(values), dtype=bool)
+    undecided[[rated[at][0] for at in read.undecided]] = True
+    return _build_pooled_label(name, people, read, undecided)
 
 
 def _describe_missing_field(run: str, name: str, fields: Sequence[str]) -> str:
@@ -213,6 +241,8 @@ def _build_label(
     name: str, values: Sequence[Any], source: LabelSource, answers: StudyAnswers
 ) -> Label:
     read = source.parse_labels(name, values, [row.id for row in answers.rows])
+    undecided = np.zeros(len(values), dtype=bool)
+    undecided[list(read.undecided)] = True
     return Label(
         name,
         read.kind,
@@ -222,6 +252,7 @@ def _build_label(
         opposite=read.opposite,
         unread=read.unread,
         uses_positive=read.uses_positive,
+        undecided=undecided,
     )
 
 
@@ -331,7 +362,24 @@ class _LabelTable:
             ScoreColumn(f"judge {name}", "judge", by_rater[name], _is_probability(by_rater[name]))
             for name in self.source.machines
         ]
-        return _build_pooled_label(people, read, len(ratings.ratings)), judges
+        unread = [ratings.ratings[at] for at in read.undecided]
+        unreadable = [(rating.item, rating.model, rating.rater) for rating in unread]
+        left_out = {
+            (item, model)
+            for item, model, rater in (*ratings.undecided, *unreadable)
+            if rater not in self.source.machines
+        }
+        # A rating without a model applies to every answer with its id, and the other way round.
+        of_items = {item for item, _ in left_out}
+        undecided = np.array(
+            [
+                (row.id, row.model) in left_out
+                or (row.id, "") in left_out
+                or (not row.model and row.id in of_items)
+                for row in self.answers.rows
+            ]
+        )
+        return _build_pooled_label(RATING_LABEL, people, read, undecided), judges
 
     def _label_column(self) -> Sequence[str]:
         """Return the column of labels of a table without raters, which then counts as one rater.
@@ -378,7 +426,7 @@ class _LabelTable:
 
 
 def _build_pooled_label(
-    people: Mapping[str, Floats], read: LabelValues, rating_count: int
+    label: str, people: Mapping[str, Floats], read: LabelValues, undecided: Bools
 ) -> Label:
     binary = read.kind == "binary"
     values = pool_raters(list(people.values()), binary=binary)
@@ -387,14 +435,14 @@ def _build_pooled_label(
     more = ", …" if len(people) > len(names) else ""
     # With names: in a table without a column of ratings all columns of numbers are raters.
     notes = [
-        f"{RATING_LABEL}: {amount(len(people), 'rater')} ({', '.join(names)}{more}), "
-        f"{rating_count:,} ratings, of {rated.sum():,} answers"
+        f"{label}: {amount(len(people), 'rater')} ({', '.join(names)}{more}), "
+        f"{len(read.values):,} ratings, of {rated.sum():,} answers"
     ]
     if read.unread:
-        notes.append(read.unread.describe(f"labels {RATING_LABEL}"))
+        notes.append(read.unread.describe(f"labels {label}"))
     tied = rated & np.isnan(values)
     if count := int(tied.sum()):
-        notes.append(f"{RATING_LABEL}: raters are divided equally on {count:,} answers, left out")
+        notes.append(f"{label}: raters are divided equally on {count:,} answers, left out")
     labels_without_rater = {
         name: pool_raters([v for other, v in people.items() if other != name], binary=binary)
         for name in people
@@ -406,7 +454,7 @@ def _build_pooled_label(
     # A mean of ordinal ratings may lie between two levels, and is then a real number.
     kind: LabelKind = read.kind if binary or are_levels else "real"
     return Label(
-        RATING_LABEL,
+        label,
         kind,
         values,
         read.words,
@@ -417,6 +465,7 @@ def _build_pooled_label(
         read.unread,
         read.uses_positive,
         tied,
+        undecided,
     )
 
 

@@ -115,7 +115,15 @@ def build_table_answers(
             f"{rater} names several raters of an answer"
         )
     places_by_run = {table.name: range(len(rows))}
-    return StudyAnswers(rows, columns, (), {table.name: label_fields}, places_by_run, notes)
+    return StudyAnswers(
+        rows,
+        columns,
+        (),
+        {table.name: label_fields},
+        places_by_run,
+        notes,
+        people if rater else (),
+    )
 
 
 def _is_there(table: AnswerTable, name: str) -> bool:
