@@ -32,10 +32,8 @@ from lab.benchmarks.coverage.ratings import (
     variance,
 )
 from lab.benchmarks.coverage.scores import (
-    CALIBRATED,
     LABELLED,
     SCORED,
-    calibrated,
     labelled,
     separated,
 )
@@ -81,10 +79,6 @@ GROUPS: Mapping[str, tuple[str, Callable[[], list[Study]]]] = {
     "rank": ("Rank: means of models, and their differences", _ranked),
     "pairwise": ("Pairwise: a judge's choices", lambda: list(map(won, WON))),
     "auroc": ("AUROC and the difference of two", lambda: list(map(separated, SCORED))),
-    "calibrate": (
-        "Calibrate: the score and out of fold",
-        lambda: list(map(calibrated, CALIBRATED)),
-    ),
     "label": ("Label: these answers, from n labels", lambda: list(map(labelled, LABELLED))),
     "agreement": ("Agree: figures of agreement", lambda: list(map(agreement, AGREEING))),
     "variance": ("Agree: parts of the variance of ratings", lambda: list(map(variance, RATED))),

@@ -1,4 +1,4 @@
-"""Populations of labelled answers with scores: AUROCs, their differences, calibration, and what
+"""Populations of labelled answers with scores: AUROCs, their differences, and what
 `label` estimates."""
 
 from __future__ import annotations
@@ -13,23 +13,14 @@ from numpy.typing import NDArray
 from lab.benchmarks.coverage.counting import POPULATION, Interval, Places, Study
 from lab.benchmarks.labelling import POPULATIONS as LABELLED
 from lab.benchmarks.labelling import chosen
-from trustassay.people.calibrate.fitting import LabelledScores, fit
-from trustassay.people.study.answers import ScoreColumn
-from trustassay.people.study.figures import Resampling, estimate_figures
 from trustassay.statistics.auroc import auroc_difference, auroc_interval
-from trustassay.statistics.correlation import WEIGHTED_MEASURES, auroc, value_of, weighted_log_loss
+from trustassay.statistics.correlation import auroc
 from trustassay.statistics.intervals import MIN_UNITS
-from trustassay.statistics.regression import Isotonic, sigmoid
-from trustassay.statistics.resampling import MIN_SAMPLES_OF_CLASS
 
-__all__ = ["CALIBRATED", "LABELLED", "SCORED", "calibrated", "labelled", "separated"]
+__all__ = ["LABELLED", "SCORED", "labelled", "separated"]
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
-RESAMPLES = 500
-FIGURES = {"log_loss": weighted_log_loss} | {
-    name: WEIGHTED_MEASURES[name] for name in ("auroc", "brier")
-}
 
 
 class Scored(NamedTuple):
@@ -119,52 +110,6 @@ def separated(name: str) -> Study:
         return {"auroc": interval, "difference": difference.interval}
 
     return Study(name, {"auroc": first, "difference": first - second}, draw)
-
-
-CALIBRATED: Mapping[str, tuple[float, float]] = {
-    # how much a standard deviation of the score moves the log-odds of being right; their mean
-    "good": (2.5, 0.8),
-    "excellent": (5.0, 2.5),
-    "says nothing": (0.0, 0.5),
-}
-
-
-def calibrated(name: str) -> Study:
-    """Return the study of `calibrate`'s figures, of the score itself and out of fold.
-
-    What is true of probabilities out of fold differs from draw to draw: it is that of the curve
-    that the draw's answers give. So their intervals are given less that, and the truth is 0.
-    """
-    slope, mean = CALIBRATED[name]
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=POPULATION)
-    right = (rng.random(POPULATION) < sigmoid(slope * x + mean)).astype(np.float64)
-    score = sigmoid(x)
-    truth = {key: value_of(measure, score, right) or 0.0 for key, measure in FIGURES.items()}
-
-    def draw(places: Places) -> Mapping[str, Interval | None]:
-        nothing: dict[str, Interval | None] = dict.fromkeys([*truth, *(f"{k}, out" for k in truth)])
-        own = right[places]
-        if len(places) < MIN_UNITS or min(own.sum(), (1 - own).sum()) < MIN_SAMPLES_OF_CLASS:
-            return nothing
-        questions = np.arange(len(places))
-        fitted = fit(LabelledScores(score[places][:, None], own, questions), None, int(places[0]))
-        columns = [
-            ScoreColumn("score", "metric", score[places], probability=True),
-            ScoreColumn("out", "metric", fitted.out_of_fold, probability=True),
-        ]
-        resampling = Resampling(np.random.default_rng(0), RESAMPLES)
-        found = estimate_figures(columns, own, "binary", questions, resampling, FIGURES)
-        model = fitted.model
-        chances = model.at(score) if isinstance(model, Isotonic) else model.probabilities(score)
-        for key, measure in FIGURES.items():
-            nothing[key] = found["score"][key].interval
-            if interval := found["out"][key].interval:
-                true = value_of(measure, chances, right) or 0.0
-                nothing[f"{key}, out"] = (interval[0] - true, interval[1] - true)
-        return nothing
-
-    return Study(name, truth | {f"{key}, out": 0.0 for key in truth}, draw)
 
 
 def labelled(name: str) -> Study:

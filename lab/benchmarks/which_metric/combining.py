@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.statistics.calibration import fit_combination, fold_numbers
+from lab.benchmarks.which_metric.logistic import fit_combination, fold_numbers
 from trustassay.statistics.correlation import WeightedFigure, auroc, weighted_auroc
 from trustassay.statistics.intervals import Interval
 from trustassay.statistics.resampling import (

@@ -1,136 +1,242 @@
-"""``trustassay calibrate``: turn scores into probabilities of being right."""
+"""``trustassay calibrate``: what a judge's score is worth, and a threshold with a promise."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from trustassay.cli import common
 from trustassay.cli.options import with_options
-from trustassay.report.terminal import one_line, print_json, say, show_rows
+from trustassay.core.labels import parse_number, parse_percent
+from trustassay.errors import UsageError
+from trustassay.report.terminal import complain, one_line, print_json, say
 from trustassay.runs.options import (
     CHANCE,
-    MODELS,
+    INPUT,
+    LABELS,
     OUTPUT,
     Flag,
     Seed,
+)
+from trustassay.text.words import amount
+
+
+def read_shares(texts: list[str]) -> list[float]:
+    """Read shares that are written as 0.1 or 10%.
+
+    Raises:
+        UsageError: one is neither.
+    """
+    result = []
+    for text in texts:
+        percent, number = parse_percent(text), parse_number(text)
+        if percent is None and number is None:
+            raise UsageError(f"--at-most: expected a share such as 0.1 or 10%, got {text[:40]!r}")
+        result.append(number if percent is None else percent / 100)
+    return result
+
+
+SOURCE = Flag(
+    "SOURCE...",
+    "A table of answers (.csv, .tsv, .xlsx, .parquet, .jsonl, .json), traces, or folders of "
+    "finished runs.",
 )
 
 
 @with_options
 def calibrate(  # noqa: PLR0913 - one argument an option
     *,
-    runs: common.FinishedRuns,
-    label: Annotated[str, common.LABEL] = "",
-    metric: Annotated[
-        list[str],
+    sources: Annotated[list[str], SOURCE],
+    score: Annotated[
+        str,
         Flag(
-            "--metric",
-            "A score of the runs: a metric, or a part of one (faithfulness.support). Given "
-            "again, they are combined. Not needed where the runs have one metric.",
+            "--score",
+            "The judge's number: a column, a score in traces, or of runs a metric or a part of "
+            "one (faithfulness.support). Not needed where the runs have one metric.",
             metavar="NAME",
-            group=MODELS,
+            default="",
         ),
     ],
-    lower: Annotated[
-        list[str],
-        Flag(
-            "--lower",
-            "A part named by --metric of which lower is better, if its metric does not say so.",
-            metavar="NAME",
-            rare=True,
-        ),
-    ],
+    label: Annotated[list[str], common.LABEL],
     at_most: Annotated[
         list[float],
         Flag(
             "--at-most",
-            "Find a threshold above which at most this share is wrong. May be given again; the "
-            "report shows the first. Default: 0.05, 0.1 and 0.2.",
+            "The share of accepted answers that may be wrong: 10% or 0.1. May be given again; "
+            "each is a promise by itself. Default: 10%.",
             metavar="SHARE",
+            kind=list[str],
+            read=read_shares,
+        ),
+    ],
+    lower: Annotated[bool, Flag("--lower", "Lower scores are better.")],
+    group: Annotated[
+        str,
+        Flag(
+            "--group",
+            "The field whose equal values depend on each other. Default: the question; `none`: "
+            "each answer counts by itself.",
+            metavar="FIELD",
+            group=CHANCE,
+            default="",
+        ),
+    ],
+    by: Annotated[
+        str,
+        Flag(
+            "--by",
+            "Make a promise for each value of a field, such as the language; all hold together.",
+            metavar="FIELD",
+            default="",
+        ),
+    ],
+    looks: Annotated[
+        int,
+        Flag(
+            "--looks",
+            "How many times you will look, at 50, 100, 200, ... labels. The file of --out "
+            "remembers the last one.",
+            group=CHANCE,
+            default=1,
+            least=1,
+            most=10,
+        ),
+    ],
+    exact: Annotated[
+        bool,
+        Flag(
+            "--exact",
+            "Draw one answer of each group: the promise is exact, and needs more labels.",
+            group=CHANCE,
+            rare=True,
         ),
     ],
     confidence: Annotated[
         float,
+        Flag("--confidence", "How often a promise holds.", group=CHANCE, default=0.95, rare=True),
+    ],
+    plan: Annotated[
+        Path | None,
         Flag(
-            "--confidence",
-            "How surely a promise about accepted answers holds.",
-            group=CHANCE,
-            default=0.95,
+            "--plan",
+            "The plan of `label --for calibrate` by which answers were chosen for rating.",
+            group=LABELS,
         ),
     ],
-    method: Annotated[
-        str,
-        Flag(
-            "--method",
-            "isotonic, logistic, or auto: the one with the lower log loss out of fold.",
-            default="auto",
-            rare=True,
-        ),
-    ],
-    ratings: common.Ratings,
+    ratings: Annotated[list[Path], common.RATINGS],
     positive: common.Positive,
     at_least: common.AtLeast,
     machine: common.Machine,
     fields: common.RatingFields,
-    out: Annotated[
-        Path,
+    judge: Annotated[
+        list[str],
         Flag(
-            "--out", "The file to write.", metavar="FILE", group=OUTPUT, default="calibrator.json"
+            "--judge",
+            "A column that names the judge's model, version or prompt: with another value "
+            "nothing is accepted. May be given again.",
+            metavar="FIELD",
+            rare=True,
+        ),
+    ],
+    sheet: Annotated[str, Flag("--sheet", "The sheet of a workbook.", group=INPUT, default="")],
+    apply: Annotated[
+        Path | None,
+        Flag(
+            "--apply",
+            "Apply this calibrator to SOURCE in place of making one; --out gets the rows with a "
+            "decision (accept or ask) and a probability.",
+            metavar="FILE",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        Flag(
+            "--out",
+            "The file to write. Default: calibrator.json; with --apply decided.csv.",
+            metavar="FILE",
+            group=OUTPUT,
         ),
     ],
     page: common.Page,
-    resamples: common.Resamples,
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Make scores into probabilities of being right, from labelled answers.
+    """Say what a judge's number is worth on your data, and which answers to accept.
 
-    The file that is written holds the curve, thresholds with a guarantee (above this one, at most 5
-    % of what is accepted is wrong), and what the scores looked like. score, rescore and report
-    apply it with --calibrator, refuse it for another metric or other options, and warn if the new
-    scores look unlike those that it was made from. Too few labels are refused, with the number that
-    would do. No model is asked.
+    Takes any number (a vendor's confidence, a score of a trace, a metric of ours) and labels by
+    people. Prints the threshold above which at most so many accepted answers are wrong, what that
+    costs, and what the judge states against what is right. No model is asked.
+
+    Exit status: 0 there is a threshold; 2 there is none, with the reason, or bad input.
 
     \b
-    trustassay calibrate runs/labelled --label label
-    trustassay calibrate runs/labelled --label correct \\
-        --metric faithfulness.support --at-most 0.05
-    trustassay calibrate runs/one runs/two --label label \\
-        --metric faithfulness --metric reference
-    trustassay calibrate runs/one --ratings ratings.jsonl --out good.json \\
-        --page good.html
-    trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
+    trustassay calibrate scores.csv --score confidence --label human
+    trustassay calibrate scores.csv --score confidence --label anna \\
+        --label bela --at-most 5% --page worth.html
+    trustassay calibrate runs/labelled --score faithfulness.support
+    trustassay calibrate traces.jsonl --score helpful --label correctness
+    trustassay calibrate new.csv --apply calibrator.json --out decided.csv
     """
-    from trustassay.people.calibrate import command
+    if apply is not None:
+        _apply(apply, sources, score, sheet, out or Path("decided.csv"), as_json)
+        return
+    from trustassay.people.calibrate.command import DEFAULT_AT_MOST
+    from trustassay.people.calibrate.command import calibrate as run_calibrate
 
-    result = command.calibrate(
-        runs,
+    out = out or Path("calibrator.json")
+    result = run_calibrate(
+        sources,
+        score=score,
         label=label,
-        metrics=metric,
+        at_most=at_most or DEFAULT_AT_MOST,
         lower=lower,
-        at_most=at_most,
+        group=group,
+        by=by,
+        exact=exact,
         confidence=confidence,
-        method=method,
+        looks=looks,
+        previous=out if looks > 1 and out.exists() else None,
+        plan=plan,
         ratings=ratings,
         positive=positive,
         at_least=at_least,
         machines=machine,
         fields=fields,
+        sheet=sheet,
+        judge=judge,
         seed=seed,
-        resamples=resamples,
     )
-    say(one_line(command.headline(result)))
+    for line in result.lines:
+        say(line)
     for note in result.notes:
-        say(one_line(note))
-    show_rows(
-        "probability", list(command.FIGURE_TITLES.values()), command.build_figure_rows(result)
-    )
-    promises = command.build_promise_rows(result.calibrator)
-    show_rows("accepted with", command.PROMISE_COLUMNS, promises, ("threshold",))
-    if page:
-        command.build_document(result).write(page)
-        say(f"page: {page}")
+        complain(one_line(note))
     say(f"calibrator: {result.write(out)}")
+    if page:
+        say(f"page: {result.write_page(page)}")
     if as_json:
         print_json(result.to_dict())
+    if result.promise is None:
+        raise typer.Exit(2)
+
+
+def _apply(
+    calibrator: Path, sources: list[str], score: str, sheet: str, out: Path, as_json: bool
+) -> None:
+    from trustassay.people.calibrate.apply import apply_to_table
+
+    if len(sources) > 1 or Path(sources[0]).is_dir():
+        raise UsageError(
+            f"--apply takes one table; for a run: trustassay report {sources[0]} --calibrator "
+            f"{calibrator}"
+        )
+    result = apply_to_table(calibrator, sources[0], score=score, sheet=sheet)
+    result.write(out)
+    count, n = int(result.accepted.sum()), len(result.accepted)
+    say(f"{amount(n, 'answer')}: {count:,} accepted, {n - count:,} for a person")
+    for warning in result.warnings:
+        complain(one_line(warning))
+    say(f"decisions: {out}")
+    if as_json:
+        print_json({"answers": n, "accepted": count, "warnings": list(result.warnings)})

@@ -1,8 +1,7 @@
-"""Regression: least-squares lines, logistic curves, and rising functions (isotonic regression)."""
+"""Regression: least-squares lines, and rising functions (isotonic regression)."""
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,23 +110,6 @@ class LineSums:
         )
 
 
-MAX_NEWTON_STEPS = 100
-"""The most Newton steps of a fit; about ten are usual."""
-MAX_HALVINGS = 60
-"""The most halvings of a step; after these it is too small to change a coefficient."""
-MAX_GRADIENT = 1e-10
-"""The fit is complete when no derivative, over the number of rows, is larger than this."""
-
-
-class LogisticFit(NamedTuple):
-    """A fit of the log odds as ``intercept + table @ coefficients``."""
-
-    intercept: float
-    """The log odds where all columns are 0."""
-    coefficients: Floats
-    """The log odds per unit of each column, shape (d,)."""
-
-
 def sigmoid(log_odds: ArrayLike) -> Floats:
     """Return the probabilities 1 / (1 + exp(-z)) of log odds z, of the same shape.
 
@@ -137,75 +119,6 @@ def sigmoid(log_odds: ArrayLike) -> Floats:
     # exp of a negative number only, so it never overflows
     small = np.exp(-np.abs(z))
     return np.asarray(np.where(z >= 0, 1.0, small) / (1 + small))
-
-
-def logistic_regression(
-    table: ArrayLike, labels: ArrayLike, *, penalty: float = 1.0
-) -> LogisticFit:
-    """Fit a logistic regression with an L2 penalty: return the a and b that minimise
-
-        sum_i (log(1 + exp(z_i)) - y_i z_i) + penalty / 2 |b|^2,   z_i = a + table_i b.
-
-    The intercept a has no penalty. With a penalty above 0 there is exactly one minimum, even where
-    the classes can be separated. Newton's steps (iteratively reweighted least squares; Hastie,
-    Tibshirani and Friedman 2009, section 4.4.1) are halved until the sum falls.
-
-    Args:
-        table: shape (n, d), finite; its columns should be of similar size, since all have the same
-            penalty.
-        labels: 0 or 1, shape (n,), both of them.
-
-    Raises:
-        ValueError: shapes do not fit, a number is not finite, labels are of one class only, or the
-            penalty is not above 0.
-    """
-    x, y = np.asarray(table, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    _check_input(x, y, penalty)
-    design = np.column_stack([np.ones(len(y)), x])
-    penalties = np.full(design.shape[1], float(penalty))
-    penalties[0] = 0.0
-    share = float(y.mean())
-    b = np.zeros(design.shape[1])
-    # Start at the best constant: from there few steps need halving.
-    b[0] = np.log(share / (1 - share))
-    loss = _loss(design, y, penalties, b)
-    for _ in range(MAX_NEWTON_STEPS):
-        chance = sigmoid(design @ b)
-        slope = design.T @ (chance - y) + penalties * b
-        if np.abs(slope).max() <= MAX_GRADIENT * len(y):
-            break
-        curvature = (design * (chance * (1 - chance))[:, None]).T @ design
-        # lstsq, not solve: the curvature is singular where the fit is nearly certain.
-        step = np.linalg.lstsq(curvature + np.diag(penalties), slope, rcond=None)[0]
-        for _ in range(MAX_HALVINGS):
-            lower = _loss(design, y, penalties, b - step)
-            if lower <= loss:
-                break
-            step = step / 2
-        else:
-            break  # nothing is lower: the rest is rounding
-        b, loss = b - step, lower
-    return LogisticFit(float(b[0]), b[1:])
-
-
-def _loss(design: Floats, y: Floats, penalties: Floats, b: Floats) -> float:
-    z = design @ b
-    return float((np.logaddexp(0.0, z) - y * z).sum() + penalties @ b**2 / 2)
-
-
-def _check_input(x: Floats, y: Floats, penalty: float) -> None:
-    if x.ndim != 2 or y.ndim != 1 or len(x) != len(y):
-        raise ValueError(
-            f"expected a table of n rows and n labels, got shapes {x.shape} and {y.shape}"
-        )
-    if not np.isfinite(x).all():
-        raise ValueError("expected finite numbers")
-    if not np.isin(y, (0.0, 1.0)).all():
-        raise ValueError("expected labels of 0 and 1")
-    if len(set(y.tolist())) < 2:
-        raise ValueError("expected labels of both classes")
-    if not (np.isfinite(penalty) and penalty > 0):
-        raise ValueError(f"penalty: expected a number above 0, got {penalty}")
 
 
 @dataclass(frozen=True, slots=True)

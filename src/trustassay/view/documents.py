@@ -12,6 +12,7 @@ from trustassay.compare.gate import gate
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.input.records import InputError
 from trustassay.people.calibrate import command as calibrating
+from trustassay.people.calibrate.screen import build_document
 from trustassay.people.study import command as studying
 from trustassay.people.study import outputs
 from trustassay.report.document import Block, DocumentRow, PageDocument, Section, Table, Text
@@ -30,9 +31,9 @@ def _make_study(path: Path, ratings: Path | None, options: dict[str, list[str]])
 def _make_calibration(
     path: Path, ratings: Path | None, options: dict[str, list[str]]
 ) -> PageDocument:
-    label, metrics = "".join(options["label"][:1]), options["metric"]
-    calibration = calibrating.calibrate(path, label=label, metrics=metrics, ratings=ratings)
-    return calibrating.build_document(calibration)
+    score = "".join(options["score"][:1])
+    result = calibrating.calibrate(path, label=options["label"], score=score, ratings=ratings)
+    return build_document(result)
 
 
 def _make_gate(path: Path, _ratings: Path | None, options: dict[str, list[str]]) -> PageDocument:
@@ -45,7 +46,7 @@ def _make_gate(path: Path, _ratings: Path | None, options: dict[str, list[str]])
 
 DOCUMENT_COMMANDS: dict[str, tuple[tuple[str, ...], Callable[..., PageDocument]]] = {
     "study": (("label",), _make_study),
-    "calibrate": (("label", "metric"), _make_calibration),
+    "calibrate": (("label", "score"), _make_calibration),
     "gate": (("min", "max"), _make_gate),
 }
 """By command: the fields of its form, and the function that builds its document."""
@@ -59,9 +60,9 @@ def document_page(site: Site, index: Index, request: Request) -> Response:
         return site.problem("There is no such run", "It may have been moved or removed.")
     names, make = DOCUMENT_COMMANDS[command]
     form = {name: " ".join(query.getlist(name)).split() for name in names}
-    # An address without a metric shows the first one.
-    if "metric" in form and not form["metric"]:
-        form["metric"] = run.metric_names[:1]
+    # An address without a score shows the first metric.
+    if "score" in form and not form["score"]:
+        form["score"] = run.metric_names[:1]
     path, page, fault = site.root / run.key, None, ""
     files = {
         path_of_ratings.name: path_of_ratings

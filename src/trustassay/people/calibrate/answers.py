@@ -90,7 +90,7 @@ class ScoredAnswers:
 
     def select(self, places: Bools) -> "ScoredAnswers":
         """Return the answers that a mask selects."""
-        chosen = np.flatnonzero(places)
+        chosen = np.flatnonzero(places).tolist()
         return replace(
             self,
             scores=self.scores[places],

@@ -10,7 +10,6 @@ from trustassay.report.charts import NamedCurve, Plot
 from trustassay.runs.calibrator import ReliabilityBand, ThresholdPromise, describe_promise
 from trustassay.statistics import Floats
 from trustassay.statistics.warranty import compute_boundary
-from trustassay.text.words import amount
 
 ANSWERS_IN_EXAMPLE = 1000
 MIN_ANSWERS_OF_POINT = 10
@@ -22,7 +21,7 @@ PROMISE_COLUMNS = ("accept", "share of all", "labelled", "wrong")
 
 def write_lines(result: Calibration) -> list[str]:
     """Write the promises, the reliability, the price of the check, and what it is valid for."""
-    lines = []
+    lines: list[str] = []
     for promise in result.calibrator.promises:
         lines += _write_promise(result, promise)
     lines.append(_write_reliability(result))

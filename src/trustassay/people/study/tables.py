@@ -85,7 +85,8 @@ def build_table_answers(
     and each of its ``people`` fields is a mapping from the rater to the value.
     """
     label_fields = _list_label_fields(table)
-    rater = _find_rater_column(table)
+    # Without labels of people, rows of an answer are not merged.
+    rater = _find_rater_column(table) if people else ""
     wanted = {
         name: table.column(name, by_person=name in people)
         for name in fields
