@@ -44,75 +44,104 @@ def labelled(tmp_path: Path) -> Path:
 
 
 def test_from_labels_to_a_report_of_probabilities(cli: Cli, labelled: Path, tmp_path: Path) -> None:
-    said = cli(
-        "calibrate", labelled, "--label", "correct", "--at-most", "0.1", "--at-most", "0.2",
-        "--resamples", "100", "--out", "made/cal.json", "--page", "c.html", "--json",
+    result = cli(
+        "calibrate", labelled, "--label", "correct", "--at-most", "10%", "--at-most", "0.2",
+        "--out", "made/cal.json", "--page", "c.html", "--json",
     )  # fmt: skip
-    assert said.status == 0, said.err
-    assert "from 300 labelled answers to 300 questions" in said.err
-    assert "calibrated, out of fold" in said.err
-    assert "calibrator: made/cal.json" in said.err.splitlines()[-1]
+    assert result.status == 0, result.err
+    assert "Accept answers with reference > 0." in result.err
+    assert "at most 10 % of those are wrong, as people label them (confidence 95 %)" in result.err
+    assert "calibrator: made/cal.json" in result.err
     made = json.loads(Path("made/cal.json").read_text())
-    assert json.loads(said.out)["calibrator"] == made
-    assert [one["at_most"] for one in made["promises"]] == [0.1, 0.2, 0.1, 0.2]
+    assert json.loads(result.out)["calibrator"] == made
+    assert [promise["at_most"] for promise in made["promises"]] == [0.1, 0.2]
     assert "trustassay calibrate" in Path("c.html").read_text()
 
     new = jsonl(tmp_path / "new.jsonl", rows(200, 2))
-    said = cli(
+    result = cli(
         "score", new, "--metric", METRIC, "--calibrator", "made/cal.json", "--out", "runs/new"
     )
-    assert said.status == 0, said.err
-    assert "Probability of being right (correct)" in said.err
-    assert "Accepted with at most 10 % of them wrong (confidence 95 %): " in said.err
-    assert "warning" not in said.err
+    assert result.status == 0, result.err
+    assert "Probability of being right (correct)" in result.err
+    assert "warning" not in result.err
     assert "right <b" in Path("runs/new/report.html").read_text()
     accepted = json.loads(Path("runs/new/summary.json").read_text())["calibrated"]["accepted"]
-    assert f"{accepted[0]['accepted']} of 200" in said.err
+    assert f"Accepted by reference: {accepted} of 200; at most 10 %" in result.err
 
-    said = cli("rescore", "runs/new", "--calibrator", "made/cal.json", "--out", "runs/again")
-    assert "Probability of being right (correct)" in said.err
+    result = cli("rescore", "runs/new", "--calibrator", "made/cal.json", "--out", "runs/again")
+    assert "Probability of being right (correct)" in result.err
+
+
+def test_a_table_and_other_rows(cli: Cli, tmp_path: Path) -> None:
+    lines = [f"{at / 200},{'bad' if at < 5 else 'good'}" for at in range(200)]
+    (tmp_path / "s.csv").write_text("\n".join(["confidence,human", *lines]))
+    result = cli("calibrate", tmp_path / "s.csv", "--score", "confidence", "--label", "human")
+    assert result.status == 0, result.err
+    assert "calibrator: calibrator.json" in result.err
+    (tmp_path / "new.csv").write_text("id,confidence\na,0.9\nb,0.001\nc,\n")
+    result = cli("calibrate", tmp_path / "new.csv", "--apply", "calibrator.json", "--json")
+    assert result.status == 0, result.err
+    assert "3 answers: 2 accepted, 1 for a person" in result.err
+    assert json.loads(result.out)["accepted"] == 2
+    assert Path("decided.csv").read_text().splitlines()[0] == "id,confidence,decision,probability"
+    Path("runs").mkdir()
+    result = cli("calibrate", "runs", "--apply", "calibrator.json")
+    assert result.status == 2 and "trustassay report runs --calibrator" in result.err
+
+
+def test_without_a_threshold_it_ends_with_status_2(cli: Cli, tmp_path: Path) -> None:
+    lines = [f"{at / 60},{at % 3 > 0:d}" for at in range(60)]
+    (tmp_path / "s.csv").write_text("\n".join(["jev,human", *lines]))
+    given = ("calibrate", tmp_path / "s.csv", "--score", "jev", "--label", "human")
+    result = cli(*given, "--page", "p.html")
+    assert result.status == 2
+    assert "No threshold keeps 10 % wrong: best" in result.err
+    # The calibrator still gives probabilities; it accepts nothing.
+    assert json.loads(Path("calibrator.json").read_text())["promises"][0]["without"]
+    assert Path("p.html").exists()
+    result = cli(*given, "--at-most", "x")
+    assert result.status == 2 and "expected a share such as 0.1 or 10%, got 'x'" in result.err
 
 
 def test_a_finished_run_that_looks_unlike(cli: Cli, labelled: Path, tmp_path: Path) -> None:
-    assert cli("calibrate", labelled, "--label", "correct", "--resamples", "100").status == 0
+    assert cli("calibrate", labelled, "--label", "correct").status == 0
     other = rows(200, 3)
     for row in other[:120]:
         row["response"] = row["answers"][0]
     score(jsonl(tmp_path / "x.jsonl", other), metrics=METRIC, out="runs/x", report=False)
-    said = cli("report", "runs/x", "--calibrator", "calibrator.json")
-    assert said.status == 0, said.err
-    assert "warning: reference: its distribution here is unlike that of the" in said.err
-    assert "unlike that of the labelled answers" in Path("runs/x/report.html").read_text()
+    result = cli("report", "runs/x", "--calibrator", "calibrator.json")
+    assert result.status == 0, result.err
+    assert "warning: reference: its distribution here is unlike that of the" in result.err
+    assert "unlike that of the calibration" in Path("runs/x/report.html").read_text()
     quiet = cli("report", "runs/x", "--calibrator", "calibrator.json", "--quiet")
     assert quiet.err.splitlines()[-1].startswith("report: ")
 
 
 def test_what_is_refused(cli: Cli, labelled: Path, tmp_path: Path) -> None:
-    given = ("calibrate", labelled, "--resamples", "100")
-    said = cli(*given)
-    assert said.status == 2 and "no sample has the label label; expected --label FIELD" in said.err
-    said = cli(*given, "--label", "corect")
-    assert said.status == 2 and "no sample has the label corect" in said.err
-    said = cli(*given, "--label", "correct", "--metric", "referense")
-    assert said.status == 2 and "did you mean reference or" in said.err
-    said = cli(*given, "--label", "correct", "--at-most", "0.001")
-    assert said.status == 2 and "at least 2,995 are needed" in said.err
+    given = ("calibrate", labelled)
+    result = cli(*given)
+    assert result.status == 2
+    assert "no sample has the label label; expected --label FIELD" in result.err
+    result = cli(*given, "--label", "corect")
+    assert result.status == 2 and "no sample has the label corect" in result.err
+    result = cli(*given, "--label", "correct", "--score", "referense")
+    assert result.status == 2 and "did you mean reference" in result.err
     assert not Path("calibrator.json").exists()
     assert cli(*given, "--label", "correct").status == 0
     new = jsonl(tmp_path / "new.jsonl", rows(30, 2))
-    said = cli("score", new, "--metric", "reference:parts=em", "--calibrator", "calibrator.json")
-    assert said.status == 2 and "other options than the calibrator was made with" in said.err
+    result = cli("score", new, "--metric", "reference:parts=em", "--calibrator", "calibrator.json")
+    assert result.status == 2 and "other options than the calibrator was made with" in result.err
     Path("calibrator.json").write_text('{"format": "trustassay calibrator", "version": NaN}')
-    said = cli("score", new, "--metric", METRIC, "--calibrator", "calibrator.json")
-    assert said.status == 2
-    assert "calibrator.json: is not JSON: NaN is not a number of JSON" in said.err
+    result = cli("score", new, "--metric", METRIC, "--calibrator", "calibrator.json")
+    assert result.status == 2
+    assert "calibrator.json: is not JSON: NaN is not a number of JSON" in result.err
     assert not Path("trustassay-runs").exists()
-    said = cli("score", new, "--metric", METRIC, "--calibrator", "missing.json")
-    assert said.status == 2 and "missing.json" in said.err
+    result = cli("score", new, "--metric", METRIC, "--calibrator", "missing.json")
+    assert result.status == 2 and "missing.json" in result.err
 
 
 def test_help_has_examples(cli: Cli) -> None:
-    said = cli("calibrate", "--help")
-    assert said.status == 0
-    assert "trustassay calibrate runs/labelled --label label" in said.out
+    result = cli("calibrate", "--help")
+    assert result.status == 0
+    assert "trustassay calibrate scores.csv --score confidence --label human" in result.out
     assert "--calibrator" in cli("score", "--help").out

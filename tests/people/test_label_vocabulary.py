@@ -84,12 +84,12 @@ def labels_by_command(run: Path, file: Path, options: Mapping[str, Any]) -> dict
     population = read_population([run], source, "answer", ())
     work = open_work([run], run.parent / "plan.jsonl", source, PlanOptions())
     studied = study(run, ratings=file, resamples=100, **options)
-    calibrated = calibrate(run, ratings=file, resamples=100, **options)
+    calibrated = calibrate(run, ratings=file, **options)
     return {
         "label": work.labels.tolist(),
         "--labels": read_labels(population, files).values.tolist(),
         "study": studied.labels[0].label.values.tolist(),
-        "calibrate": calibrated.right.tolist(),
+        "calibrate": (1 - calibrated.wrong).tolist(),
     }
 
 
@@ -116,7 +116,7 @@ def test_of_two_numbers_no_command_guesses_which_is_right(
     file = write_labels(tmp_path / "labels.csv", right, wrong, raters=True)
     with pytest.raises(InputError, match=r"is ordinal .*two classes.*--at-least NUMBER"):
         if command == "calibrate":
-            calibrate(run, ratings=file, resamples=100)
+            calibrate(run, ratings=file)
         else:
             source = LabelSource([file], weighted=command == "label")
             read_labels(read_population([run], source, "answer", ()), source)
@@ -131,7 +131,7 @@ def test_an_unknown_word_is_refused_by_every_command(run: Path, tmp_path: Path, 
     source = LabelSource([file])
     for read in (
         lambda: study(run, ratings=file, resamples=100),
-        lambda: calibrate(run, ratings=file, resamples=100),
+        lambda: calibrate(run, ratings=file),
         lambda: read_labels(read_population([run], source, "answer", ()), source),
     ):
         with pytest.raises(InputError, match=f"does not say what is right: '{word}'"):
@@ -152,7 +152,8 @@ def test_a_few_unknown_words_are_left_out_and_named_by_every_command(
     file.write_text("\n".join(lines) + "\n")
     labels = labels_by_command(run, file, options)
     calibrated = labels.pop("calibrate")
-    assert calibrated == RIGHT[4:]
+    # A promise counts what cannot be read as wrong.
+    assert calibrated == [0, 0, 0, 0, *RIGHT[4:]]
     for values in labels.values():
         assert [value for value in values if not math.isnan(value)] == RIGHT[4:]
     source = LabelSource([file], **options)
@@ -218,8 +219,8 @@ def test_a_column_of_a_log_may_hold_the_labels_of_every_command(run: Path, tmp_p
     labels = read_labels(read_population([run], source, "answer", ()), source)
     assert labels.values.tolist() == RIGHT
     assert study(run, ratings=file, labels="user.said").labels[0].label.values.tolist() == RIGHT
-    assert calibrate(run, ratings=file, fields=fields, resamples=100).right.tolist() == RIGHT
+    assert calibrate(run, ratings=file, fields=fields).calibrator.labels.right == sum(RIGHT)
     # Without a name the latency counts, which is named.
     with pytest.raises(InputError, match=r"is real \(60 different values, by latency\)"):
-        calibrate(run, ratings=file, resamples=100)
+        calibrate(run, ratings=file)
     assert "rating: 1 rater (latency), 60 ratings" in study(run, ratings=file).notes[-1]

@@ -16,7 +16,12 @@ from trustassay.errors import BackendError, UsageError
 from trustassay.input.records import InputError
 from trustassay.judging.second_reader import SecondReaderOptions
 from trustassay.metrics import Faithfulness
-from trustassay.runs.calibrator import Calibrator, CalibratorInput, check_calibrator
+from trustassay.runs.calibrator import (
+    CalibratedScore,
+    Calibrator,
+    ScoreOrigin,
+    check_calibrator,
+)
 from trustassay.runs.remarks import describe_second_readings
 from trustassay.runs.second_reading import FirstFinding, choose_answers, estimate_look_share
 
@@ -243,8 +248,9 @@ def test_a_calibrator_of_the_first_reader_alone_is_refused(tmp_path: Path) -> No
     run(tmp_path, MIXED[:2])
     settings = json.loads((tmp_path / "run.json").read_text())
     own = settings["metrics"]["faithfulness"]
-    made = CalibratorInput("faithfulness", "", own, {"entailer": "hasty"})
-    calibrator = cast(Calibrator, SimpleNamespace(inputs=[made]))
+    origin = ScoreOrigin("run", "faithfulness", "", own, {"entailer": "hasty"})
+    score_of_run = CalibratedScore("faithfulness", 1, origin)
+    calibrator = cast(Calibrator, SimpleNamespace(score=score_of_run))
     with pytest.raises(InputError, match=r"other models .* second 'careful', not None"):
         check_calibrator(calibrator, settings["metrics"], settings["backends"], "runs/new")
 

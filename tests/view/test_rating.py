@@ -331,7 +331,7 @@ def test_study_and_calibrate_read_what_is_said_of_verdicts(
     result = study(root / "one", ratings=path)
     assert result.labels[0].label.n == ANSWERS
     calibrated = calibrate(root / "one", ratings=path)
-    assert calibrated.calibrator.answers == ANSWERS
+    assert calibrated.calibrator.labels.n == ANSWERS
     label(root / "one", plan=tmp_path / "p.jsonl")
     assert label(root / "one", ratings=[path], plan=tmp_path / "p.jsonl").rated == 50
 

@@ -129,7 +129,13 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
     failed = np.zeros(len(answers.rows), dtype=bool)
     failed[list(column.failed)] = True
     groups, group = _find_groups(answers, options.group)
-    notes = [*answers.notes, *dict.fromkeys(note for label in labels for note in label.notes)]
+    notes = list(answers.notes)
+    notes += [
+        f"label {label.name}: {label.unread.count:,} of {label.unread.labels:,} do not say what is "
+        f"right, and count as wrong: {label.unread.list_words()}"
+        for label in labels
+        if label.unread
+    ]
     for count, what in (
         (int((~np.isnan(wrong) & failed).sum()), "could not be scored and is left out"),
         (int((~np.isnan(wrong) & np.isnan(column.values) & ~failed).sum()), "has no score"),

@@ -275,8 +275,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     calibrator = Calibrator(
         answers.score,
         record,
-        promises,
-        measure_reliability(answers),
+        tuple(promises),
+        tuple(measure_reliability(answers)),
         fit_curve(scores, wrong),
         summarise_distribution(answers.score.sign * answers.scores, answers.groups),
         by,

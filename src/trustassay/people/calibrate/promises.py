@@ -76,7 +76,7 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
     promise = replace(promise, exact=not is_grouped)
     if result is None:
         needed = estimate_labels_needed(scores, wrong, alpha=alpha, delta=delta)
-        reason = _explain_none(scores, wrong, fewest, needed)
+        reason = _explain_none(scores, wrong, fewest, needed, alpha)
         return replace(promise, without=reason, needed=needed)
     above = max(result.above, terms.not_below)
     return replace(
@@ -88,12 +88,15 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
     )
 
 
-def _explain_none(scores: Floats, wrong: Floats, fewest: int, needed: int | None) -> str:
+def _explain_none(
+    scores: Floats, wrong: Floats, fewest: int, needed: int | None, alpha: float
+) -> str:
     if needed is not None:
         return f"too few: about {needed:,} labels at the error seen"
     best = find_best_part(scores, wrong, fewest)
     share = best.wrong / best.accepted
-    return f"best {100 * share:.0f} % wrong of {best.accepted:,}: more labels will not help"
+    close = "" if share >= alpha else f", too close to {100 * alpha:.3g} %"
+    return f"best {100 * share:.0f} % wrong of {best.accepted:,}{close}: more labels will not help"
 
 
 def find_best_part(scores: Floats, wrong: Floats, fewest: int) -> AcceptanceThreshold:

@@ -50,8 +50,8 @@ def _write_promise(result: Calibration, promise: ThresholdPromise) -> Iterator[s
     )
     if promise is result.promise and result.lenient_wrong < promise.wrong:
         yield (
-            f"  {promise.wrong - result.lenient_wrong:,} of these count as wrong since raters "
-            "disagree or could not tell (without them, nothing is promised)"
+            f"  {promise.wrong - result.lenient_wrong:,} of the wrong ones are so since raters "
+            "disagree or could not tell; nothing is promised without them"
         )
 
 
