@@ -19,7 +19,8 @@ from trustassay.errors import (
 from trustassay.input.records import InputError
 from trustassay.live.columns import Batch, batch
 from trustassay.live.scorer import Assay, Scorer, ScorerClosedError
-from trustassay.people.calibrate.command import Calibration, calibrate
+from trustassay.people.calibrate.command import calibrate
+from trustassay.people.calibrate.result import Calibration
 from trustassay.people.label.command import Labelling, label
 from trustassay.people.study.command import Study, study
 from trustassay.runs.answering import Answering

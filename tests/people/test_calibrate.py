@@ -19,6 +19,7 @@ from trustassay.core.metric import Assessment, Context, Figure, Mean, Metric, di
 from trustassay.errors import UnknownNameError, UsageError
 from trustassay.input.records import InputError
 from trustassay.people.calibrate.apply import apply_to_table
+from trustassay.people.calibrate.screen import build_document
 from trustassay.runs.calibrator import (
     AuditStatus,
     Calibrator,
@@ -596,7 +597,7 @@ def test_names_in_a_file_are_escaped_on_the_page(made: Path, tmp_path: Path) -> 
 
 def test_the_page(labelled: Path, tmp_path: Path) -> None:
     result = calibrate(labelled, label="correct", score="good", at_most=[0.1, 0.001])
-    result.write_page(tmp_path / "page.html")
+    build_document(result).write(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "trustassay calibrate" in page and "Reliability" in page and "<svg" in page
     assert "at most 10 % of those are wrong, as people label them" in page

@@ -19,7 +19,7 @@ from trustassay.statistics.warranty import (
     estimate_labels_needed,
     evenly_rated_above,
     fewest_labels,
-    grouped_threshold,
+    find_grouped_threshold,
     passes_upper_half,
     walk,
 )
@@ -164,11 +164,15 @@ def test_groups_that_depend_are_one_unit() -> None:
     groups = np.repeat(np.arange(60), 5)
     scores = rng.random(300)
     right = np.zeros(300)
-    assert grouped_threshold(scores, right, groups, alpha=0.1, delta=0.05) == (-math.inf, 300, 0)
+    assert find_grouped_threshold(scores, right, groups, alpha=0.1, delta=0.05) == (
+        -math.inf,
+        300,
+        0,
+    )
     # Ten answers to each of ten questions, all of one question wrong: too few questions to tell.
     groups, wrong = np.repeat(np.arange(10), 10), np.repeat(np.eye(1, 10)[0], 10)
-    assert grouped_threshold(rng.random(100), wrong, groups, alpha=0.12, delta=0.05) is None
-    assert grouped_threshold([0.9, 0.8], [0, 0], [1, 1], alpha=0.5, delta=0.05) is None
+    assert find_grouped_threshold(rng.random(100), wrong, groups, alpha=0.12, delta=0.05) is None
+    assert find_grouped_threshold([0.9, 0.8], [0, 0], [1, 1], alpha=0.5, delta=0.05) is None
 
 
 def test_groups_keep_their_promise_about_as_often_as_said() -> None:
@@ -179,7 +183,7 @@ def test_groups_keep_their_promise_about_as_often_as_said() -> None:
         # Questions are easy or hard: their answers are wrong together.
         risk = np.repeat(rng.beta(0.22, 1.93, 60), 4)
         wrong = (rng.random(240) < risk).astype(float)
-        result = grouped_threshold(rng.random(240), wrong, groups, alpha=0.1, delta=0.05)
+        result = find_grouped_threshold(rng.random(240), wrong, groups, alpha=0.1, delta=0.05)
         broken += result is not None
     assert broken / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
 

@@ -184,6 +184,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         return
     from trustassay.people.calibrate.command import DEFAULT_AT_MOST
     from trustassay.people.calibrate.command import calibrate as run_calibrate
+    from trustassay.people.calibrate.screen import build_document
 
     out = out or Path("calibrator.json")
     result = run_calibrate(
@@ -214,7 +215,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         complain(one_line(note))
     say(f"calibrator: {result.write(out)}")
     if page:
-        say(f"page: {result.write_page(page)}")
+        build_document(result).write(page)
+        say(f"page: {page}")
     if as_json:
         print_json(result.to_dict())
     if result.promise is None:

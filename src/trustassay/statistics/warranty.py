@@ -1,7 +1,7 @@
 """Thresholds on a score above which at most a share of the answers is wrong, with a promise.
 
 All functions take labelled answers with scores of which higher is better. :func:`walk` is the test
-for independent answers, :func:`grouped_threshold` the one for several answers to a question,
+for independent answers, :func:`find_grouped_threshold` the one for several answers to a question,
 :func:`evenly_rated_above` says where labels were drawn evenly, :func:`passes_upper_half` steers a
 labelling plan, and :class:`AuditEvidence` watches a promise afterwards.
 """
@@ -98,16 +98,16 @@ def compute_boundary(n: int, alpha: float, delta: float) -> Boundary:
         delta: how often the promise may fail, between 0 and 1.
     """
     fewest_labels(alpha, delta)
-    counts = _tested_counts(n)
+    counts = _choose_counts(n)
     shares = _cumulative_shares(counts, alpha, delta)
     # The bisection runs over the logarithm of the level.
     low, high = math.log(delta / (2 * n)), math.log(delta)
-    best = _tolerated(shares, math.exp(low))
-    if _crossing_probability(counts, _tolerated(shares, delta), alpha) <= delta:
-        return Boundary(delta, counts, _tolerated(shares, delta))
+    best = _count_tolerated(shares, math.exp(low))
+    if _crossing_probability(counts, _count_tolerated(shares, delta), alpha) <= delta:
+        return Boundary(delta, counts, _count_tolerated(shares, delta))
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        tolerated = _tolerated(shares, math.exp(middle))
+        tolerated = _count_tolerated(shares, math.exp(middle))
         if _crossing_probability(counts, tolerated, alpha) <= delta:
             low, best = middle, tolerated
         else:
@@ -115,7 +115,7 @@ def compute_boundary(n: int, alpha: float, delta: float) -> Boundary:
     return Boundary(math.exp(low), counts, best)
 
 
-def _tested_counts(n: int) -> Places:
+def _choose_counts(n: int) -> Places:
     if n <= ALL_COUNTS_UP_TO:
         return np.arange(1, n + 1)
     steps = math.ceil(math.log(n) / math.log(COUNT_RATIO))
@@ -142,7 +142,7 @@ def _cumulative_shares(counts: Places, alpha: float, delta: float) -> list[Float
     return result
 
 
-def _tolerated(shares: list[Floats], level: float) -> Places:
+def _count_tolerated(shares: list[Floats], level: float) -> Places:
     return np.array([np.searchsorted(of_count, level, "right") - 1 for of_count in shares])
 
 
@@ -212,7 +212,7 @@ def _accept(ranked: Floats, errors: Floats, last: int) -> AcceptanceThreshold:
     return AcceptanceThreshold(above, last + 1, int(errors[last]))
 
 
-def grouped_threshold(
+def find_grouped_threshold(
     scores: ArrayLike, wrong: ArrayLike, groups: ArrayLike, *, alpha: float, delta: float
 ) -> AcceptanceThreshold | None:
     """Return the lowest threshold where the answers of a group, such as a question, depend.
@@ -284,12 +284,12 @@ def evenly_rated_above(scores: ArrayLike, rated: ArrayLike) -> float:
     sizes = np.bincount(band, minlength=len(edges) + 1)
     counts = np.bincount(band[is_rated], minlength=len(edges) + 1)
     for lowest in range(len(edges) + 1):
-        if _rated_alike(sizes[lowest:], counts[lowest:]):
+        if _are_rated_alike(sizes[lowest:], counts[lowest:]):
             return -math.inf if lowest == 0 else float(edges[lowest - 1])
     return float(edges[-1])
 
 
-def _rated_alike(sizes: Places, counts: Places) -> bool:
+def _are_rated_alike(sizes: Places, counts: Places) -> bool:
     has_answers = sizes > 0
     sizes, counts = sizes[has_answers], counts[has_answers]
     share = counts.sum() / sizes.sum()

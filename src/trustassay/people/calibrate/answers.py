@@ -234,17 +234,17 @@ def pool_strictly(labels: Sequence[Label]) -> tuple[Floats, Floats]:
 
 def _find_groups(answers: StudyAnswers, name: str) -> tuple[Places, str]:
     """Return the number of each answer's group, and what groups are; empty without any."""
-    own = np.arange(len(answers.rows))
+    singles = np.arange(len(answers.rows))
     if name == NO_GROUP:
-        return own, ""
+        return singles, ""
     if name and name != QUESTION:
         # An answer without a value is a group by itself.
         values = [_read_text(row.fields.get(name)) for row in answers.rows]
         groups = cluster_numbers([text or f"\0{at}" for at, text in enumerate(values)])
     else:
         groups = answers.questions
-    has_groups = len(np.unique(groups)) < len(own)
-    return (groups, name or QUESTION) if has_groups else (own, "")
+    has_groups = len(np.unique(groups)) < len(singles)
+    return (groups, name or QUESTION) if has_groups else (singles, "")
 
 
 def _read_text(value: Any) -> str:

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.core.json_form import JsonForm
 from trustassay.errors import UsageError, trim_traceback
 from trustassay.input.records import InputError
 from trustassay.people.calibrate.answers import (
@@ -36,15 +35,16 @@ from trustassay.people.calibrate.promises import (
     measure_reliability,
     split_delta,
 )
+from trustassay.people.calibrate.result import Calibration
+from trustassay.people.calibrate.screen import write_lines
 from trustassay.people.study.answers import as_list, as_paths
 from trustassay.runs.calibrator import (
     Calibrator,
     LabelRecord,
     ThresholdPromise,
     read_calibrator,
-    write_calibrator,
 )
-from trustassay.statistics import Bools, Floats
+from trustassay.statistics import Bools
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.comparison import summarise_distribution
 from trustassay.statistics.correlation import auroc
@@ -53,87 +53,6 @@ DEFAULT_AT_MOST = 0.1
 DEFAULT_CONFIDENCE = 0.95
 FIRST_LOOK = 50
 """Labels at the first of several looks; each later look has twice as many."""
-
-
-@dataclass(frozen=True)
-class Calibration(JsonForm):
-    """What a score is worth on a source; ``trustassay.calibrate`` returns it."""
-
-    json_names = ("source", "answers", "notes", "lines", "calibrator")
-    calibrator: Calibrator
-    source: str
-    """The name of the source."""
-    answers: int
-    """All answers, labelled or not."""
-    scores: Floats
-    """The labelled scores, times the sign, shape (n,)."""
-    wrong: Floats
-    """1 where a labelled answer is wrong, else 0, shape (n,)."""
-    counted: int
-    """Labels that count for the promise."""
-    wrong_share: float | None
-    """The share of wrong answers without a check; ``None`` if the labels cannot say it."""
-    lenient_wrong: int
-    """Accepted labelled answers that all who could tell call wrong."""
-    notes: Sequence[str] = ()
-    """Remarks on the input."""
-
-    @property
-    def promise(self) -> ThresholdPromise | None:
-        """The first promise that has a threshold."""
-        promises = self.calibrator.promises
-        return next((promise for promise in promises if not promise.without), None)
-
-    @property
-    def above(self) -> float | None:
-        """The threshold as the judge gives its scores: answers above it are accepted, or those
-        below it where lower is better; ``None`` without a promise, -inf or inf if all are."""
-        if self.promise is None:
-            return None
-        above = -math.inf if self.promise.above is None else self.promise.above
-        return self.calibrator.score.sign * above
-
-    @property
-    def share(self) -> float:
-        """The share of all answers that is accepted, 0 to 1."""
-        return self.promise.share if self.promise else 0.0
-
-    @property
-    def lines(self) -> list[str]:
-        """The promise, its price and what it is valid for, in sentences."""
-        from trustassay.people.calibrate.screen import write_lines
-
-        return write_lines(self)
-
-    @property
-    def text(self) -> str:
-        """:attr:`lines` as one text."""
-        return "\n".join(self.lines)
-
-    def accept(self, score: float, of: str = "") -> bool:
-        """Return whether an answer with this score is accepted.
-
-        Args:
-            score: as the judge gives it.
-            of: the value of ``by`` of the answer.
-        """
-        return bool(self.calibrator.accepts([score], [of])[0])
-
-    def probability(self, score: float) -> float:
-        """Return the probability, 0 to 1, that an answer with this score is right."""
-        return float(self.calibrator.probabilities([score])[0])
-
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the calibrator as a small JSON file, and return its path."""
-        write_calibrator(self.calibrator, Path(path))
-        return Path(path)
-
-    def write_page(self, path: str | os.PathLike[str]) -> Path:
-        """Write a page with plots and tables, and return its path."""
-        from trustassay.people.calibrate.screen import build_document
-
-        build_document(self).write(Path(path))
-        return Path(path)
 
 
 @dataclass(frozen=True)
@@ -284,7 +203,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     )
     accepted = calibrator.accepts(answers.score.sign * answers.scores, answers.by)
     even = counted.used & has_score
-    return Calibration(
+    result = Calibration(
         calibrator,
         answers.source,
         len(answers.scores),
@@ -295,6 +214,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         int(answers.lenient[accepted & used].sum()),
         notes,
     )
+    return replace(result, lines=write_lines(result))
 
 
 def check_score(answers: ScoredAnswers) -> None:
@@ -384,7 +304,7 @@ def _repeat_last(
         else "all looks are spent"
     )
     note = f"look {spent} of {looks} is done, so its promise stands; {ahead}"
-    return Calibration(
+    result = Calibration(
         last,
         answers.source,
         len(answers.scores),
@@ -395,6 +315,7 @@ def _repeat_last(
         0,
         [*notes, note],
     )
+    return replace(result, lines=write_lines(result))
 
 
 def _find_promises(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from trustassay.people.calibrate.command import Calibration
+from trustassay.people.calibrate.result import Calibration
 from trustassay.report import document
 from trustassay.report.charts import NamedCurve, Plot
 from trustassay.runs.calibrator import ReliabilityBand, ThresholdPromise, describe_promise

@@ -96,17 +96,17 @@ def build_table_answers(
     rows = []
     for places in groups:
         row = table.rows[places[0]]
-        kept = {name: column[places[0]] for name, column in wanted.items()}
+        values = {name: column[places[0]] for name, column in wanted.items()}
         if rater:
             by_rater = {
                 name: _collect_raters(table, places, rater, wanted[name]) for name in people
             }
-            kept |= {name: value for name, value in by_rater.items() if value}
-        kept = {name: value for name, value in kept.items() if value is not None}
+            values |= {name: value for name, value in by_rater.items() if value}
+        values = {name: value for name, value in values.items() if value is not None}
         # Without a question, an answer is a question by itself.
         question = question_key(row.question) or f"row {places[0]}"
         words = len(row.response.split())
-        rows.append(StudyAnswer(row.id, row.model, question, words, "", kept))
+        rows.append(StudyAnswer(row.id, row.model, question, words, "", values))
     names = scores or _find_score_columns(table, set(fields))
     columns = [_build_score_column(table, name, groups, strict=bool(scores)) for name in names]
     notes = []
