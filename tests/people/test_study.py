@@ -250,7 +250,7 @@ def test_a_missing_label_names_the_fields_there_are(one: Path, tmp_path: Path) -
         study(one, labels="said", by="nothing")
     with pytest.raises(RunFolderError, match="holds no run"):
         study(tmp_path, labels="said")
-    with pytest.raises(RunFolderError, match="is a file; expected a run's folder"):
+    with pytest.raises(InputError, match=r"answers.jsonl: contains no records"):
         study(jsonl(tmp_path / "answers.jsonl", []), labels="said")
     with pytest.raises(RunFolderError, match="named twice"):
         study([one, one], labels="said")

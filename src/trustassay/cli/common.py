@@ -130,6 +130,14 @@ Domain = Annotated[
 ]
 OpenReport = Annotated[bool, Flag("--open", "Open the report in a browser.", group=OUTPUT)]
 FinishedRuns = Annotated[list[Path], Flag("RUN...", "Folders of finished runs.")]
+RunsOrTable = Annotated[
+    list[str],
+    Flag(
+        "SOURCE...",
+        "Folders of finished runs; or one file with a row an answer and a column for each score "
+        "and label: .csv, .tsv, .xlsx, .jsonl, .json, .parquet, or traces.",
+    ),
+]
 RankMetric = Annotated[
     str | None,
     Flag(

@@ -10,9 +10,11 @@ from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.report.terminal import one_line, print_json, say, show_rows, show_table
 from trustassay.runs.options import (
+    INPUT,
     OUTPUT,
     Flag,
     Seed,
+    Sheet,
 )
 from trustassay.text.words import amount
 
@@ -31,8 +33,18 @@ MAX_DISAGREEMENTS = 8
 @with_options
 def study(  # noqa: PLR0913 - one argument an option
     *,
-    runs: common.FinishedRuns,
+    source: common.RunsOrTable,
     label: Annotated[list[str], common.LABEL],
+    score: Annotated[
+        list[str],
+        Flag(
+            "--score",
+            "A score to study. May be given again. Default: all; of a file all columns of numbers.",
+            metavar="NAME",
+            group=INPUT,
+        ),
+    ],
+    sheet: Sheet,
     ratings: common.Ratings,
     by: Annotated[
         list[str],
@@ -56,7 +68,7 @@ def study(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Say which scores of a run to believe: each compared with labels by people.
+    """Say which scores to believe, of runs or of a file: each compared with labels by people.
 
     AUROC, AUPRC and PRR (tau-b for levels and numbers), with 95 % intervals over questions;
     differences between scores with p-values corrected for their number; baselines (length, source,
@@ -66,6 +78,7 @@ def study(  # noqa: PLR0913 - one argument an option
 
     \b
     trustassay study runs/one --label label
+    trustassay study scores.csv --label human --score jev
     trustassay study runs/one runs/two --label labels.correct --by source \\
         --by model
     trustassay study runs/one --ratings ratings.jsonl --machine gpt-4o \\
@@ -80,8 +93,9 @@ def study(  # noqa: PLR0913 - one argument an option
     if table is not None and table.suffix.lower() not in (".csv", ".tsv", ".md"):
         raise UsageError(f"--table {table}: expected a name that ends with .csv, .tsv or .md")
     result = run_study(
-        runs,
+        source,
         labels=label,
+        scores=score,
         ratings=ratings,
         by=by,
         positive=positive,
@@ -89,6 +103,7 @@ def study(  # noqa: PLR0913 - one argument an option
         levels=[word for word in (levels or "").split(",") if word.strip()],
         machines=machine,
         fields=fields,
+        sheet=str(sheet or ""),
         seed=seed,
         resamples=resamples,
     )
@@ -102,7 +117,8 @@ def study(  # noqa: PLR0913 - one argument an option
         _show_label(label_study)
     # What a score costs belongs beside how good it is.
     rows = [(cost.metric, *outputs.build_cost_row(cost)) for cost in result.costs]
-    show_table(("a sample takes", *outputs.COST_COLUMNS), rows, ("requests",))
+    if rows:
+        show_table(("a sample takes", *outputs.COST_COLUMNS), rows, ("requests",))
     if page:
         outputs.build_document(result, page.parent).write(page)
         say(f"page: {page}")

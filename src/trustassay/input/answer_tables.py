@@ -158,8 +158,15 @@ def _read_trace_rows(raws: Sequence[RawRecord], name: str) -> Iterator[TableRow]
     """Yield a row for each trace, with the scores of all its spans."""
     scores: dict[str, list[TraceScore]] = {}
     for raw in raws:
-        for span in find_spans(raw.record):
+        spans = list(find_spans(raw.record))
+        for span in spans:
             scores.setdefault(span.trace or raw.where, []).extend(read_trace_scores(span.raw))
+        # MLflow has the assessments of a trace beside its spans, or in ``info``.
+        beside = [raw.record, raw.record.get("info")]
+        for holder in beside:
+            if isinstance(holder, Mapping) and all(span.raw is not holder for span in spans):
+                trace = spans[0].trace if spans else ""
+                scores.setdefault(trace or raw.where, []).extend(read_trace_scores(holder))
     own_lines = {id(raw.record) for raw in raws}
     for raw in read_traces(raws, name):
         # A trace whose answer cannot be found may still have a score and a label.

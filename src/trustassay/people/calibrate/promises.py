@@ -64,7 +64,7 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
     if is_grouped and terms.exact:
         rng = generator(terms.seed, "calibrate", "exact")
         places, is_grouped = places[draw_one_each(answers.groups[places], rng)], False
-    scores, wrong = answers.scores[places], answers.wrong[places]
+    scores, wrong, groups = answers.scores[places], answers.wrong[places], answers.groups[places]
     fewest = fewest_labels(alpha, delta)
     if len(places) < fewest:
         reason = f"{len(places):,} labels; {100 * alpha:.3g} % needs {fewest:,} without a wrong one"

@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -107,21 +107,35 @@ class MetricCost(JsonForm):
     """``None`` where a price is unknown."""
 
 
+def read_fields_of_run(run: str) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of all fields of the samples of a run."""
+    for record in RunFolder(Path(run)).sample_records():
+        yield from flatten(record)
+
+
+def may_be_label(name: str, value: Any) -> bool:
+    """Whether a field is a number or a short text; the question and the response never are."""
+    short = isinstance(value, str) and len(value) <= MAX_LABEL_CHARS and name not in TEXT_FIELDS
+    return short or isinstance(value, bool | int | float)
+
+
 @dataclass(frozen=True)
 class StudyAnswers:
-    """All answers of some runs, with their scores and costs."""
+    """All answers of some runs or of a table, with their scores and costs."""
 
     rows: Sequence[StudyAnswer]
     columns: Sequence[ScoreColumn]
     costs: Sequence[MetricCost]
     label_fields: Mapping[str, Sequence[str]]
-    """The names of the fields that could be labels, by run."""
+    """The names of the fields that could be labels, by run, or by the name of the table."""
     places_by_run: Mapping[str, Sequence[int]]
     """The places of the answers of each run."""
     notes: Sequence[str] = ()
     """Remarks for the reader."""
     rated_fields: Collection[str] = ()
     """The fields whose values are mappings from the rater to the value."""
+    read_fields: Callable[[str], Iterable[tuple[str, Any]]] = read_fields_of_run
+    """Returns the names and values of all fields of a run, or of the table."""
 
     @property
     def questions(self) -> Places:
@@ -231,9 +245,7 @@ def _add_samples(
                 rows[key].fields.setdefault(field_wanted, value)
         keys_of_run[record["id"]] = key
         for field_name, value in flatten(record):
-            # Long texts are no labels; the question and the response never are.
-            short = isinstance(value, str) and len(value) <= MAX_LABEL_CHARS
-            if isinstance(value, bool | int | float) or (short and field_name not in TEXT_FIELDS):
+            if may_be_label(field_name, value):
                 label_fields[field_name] = None
     # The report of a long run shows a selection with other numbers, so no link would be right.
     if len(keys_of_run) > MAX_ANSWERS_SHOWN:

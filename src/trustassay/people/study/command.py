@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trustassay.core.json_form import JsonForm, as_json
-from trustassay.errors import UsageError, trim_traceback
+from trustassay.errors import UsageError, did_you_mean, trim_traceback
 from trustassay.input.records import InputError
 from trustassay.people.study.answers import (
     MetricCost,
@@ -19,7 +19,6 @@ from trustassay.people.study.answers import (
     StudyAnswers,
     as_list,
     as_paths,
-    read_answers,
 )
 from trustassay.people.study.figures import (
     ASSOCIATIONS,
@@ -28,8 +27,8 @@ from trustassay.people.study.figures import (
     HEADLINE_FIGURES,
     Resampling,
     ScoreTest,
-    build_length_column,
-    build_source_column,
+    build_length_columns,
+    build_source_columns,
     estimate_ceiling,
     estimate_chance,
     estimate_figures,
@@ -44,6 +43,7 @@ from trustassay.people.study.labels import (
     check_positive,
     read_answer_labels,
 )
+from trustassay.people.study.tables import read_source
 from trustassay.statistics import Bools, Floats
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
@@ -220,10 +220,11 @@ def _figures_as_json(row: str, figures: Mapping[str, Estimate]) -> dict[str, Any
 
 @dataclass(frozen=True)
 class Study(JsonForm):
-    """The comparison of the scores of some runs with labels; ``trustassay.study`` returns it."""
+    """The comparison of scores with labels; ``trustassay.study`` returns it."""
 
     json_names = ("runs", "answers", "questions", "notes", "seed", "resamples", "labels", "costs")
     runs: Sequence[str]
+    """The folders of the runs, or the name of the table."""
     answers: int
     questions: int
     labels: Sequence[LabelStudy]
@@ -235,9 +236,10 @@ class Study(JsonForm):
 
 @trim_traceback
 def study(  # noqa: PLR0913 - one argument an option
-    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    source: Any,
     *,
     labels: str | Sequence[str] = (),
+    scores: str | Sequence[str] = (),
     ratings: str | os.PathLike[str] | None = None,
     by: str | Sequence[str] = (),
     positive: str | Sequence[str] = (),
@@ -245,15 +247,19 @@ def study(  # noqa: PLR0913 - one argument an option
     levels: Sequence[str] = (),
     machines: Collection[str] = (),
     fields: Mapping[str, str] | None = None,
+    sheet: str = "",
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Study:
-    """Compare every score of finished runs with labels, with intervals, tests and baselines.
+    """Compare every score of runs, or of a table, with labels; with intervals, tests and baselines.
 
     Args:
-        runs: folders of runs. Answers with the same id, model and response are the same answer.
+        source: folders of finished runs, in which answers with the same id, model and response are
+            the same answer; or a file (CSV, Excel, JSON Lines, Parquet, traces), frame or list of
+            records with a column for each score.
         labels: fields of the samples, dots descending into objects; or columns of ``ratings``.
             Default, without ratings: ``label``.
+        scores: the names of the scores to study. Default: all; of a table all columns of numbers.
         ratings: a file of ratings as ``agree`` reads it, whose raters are pooled to one label; or
             a table keyed by id, whose columns ``labels`` name.
         by: fields by which all figures are given again for each value; ``model`` is the model.
@@ -262,29 +268,31 @@ def study(  # noqa: PLR0913 - one argument an option
         levels: words of an ordinal scale, the lowest first.
         machines: raters of ``ratings`` that are judges: they are scores to be studied.
         fields: columns of ``ratings`` by what they are, ``{"item": "question_id"}``.
+        sheet: the sheet of a workbook.
         seed: of all resamples. resamples: how often questions are drawn anew.
 
     Raises:
         RunFolderError: a folder holds no finished run.
-        InputError: labels are missing, or cannot be read as numbers, two classes or levels.
+        InputError: the table cannot be read; labels or scores are missing; or labels cannot be
+            read as numbers, two classes or levels.
         ValueError: there are too few resamples.
     """
     # Fewer resamples give intervals that are mostly noise.
     if resamples < 100:
         raise UsageError(f"resamples: expected 100 or more, got {resamples}")
     # 1. Read the answers with every field that is needed, and the labels.
-    paths = as_paths(runs)
     names, groups = as_list(labels), as_list(by)
     # Without another source, the labels that came with the samples count.
     names = names or ([] if ratings else [DEFAULT_LABEL])
     # "source" feeds a baseline: does knowing where an answer comes from suffice?
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
-    answers = read_answers(paths, wanted)
-    source = LabelSource(
+    chosen = as_list(scores)
+    answers = read_source(source, wanted, scores=chosen, people=names, sheet=sheet)
+    label_source = LabelSource(
         as_paths(ratings), names, fields or {}, machines, as_list(positive), at_least, levels
     )
-    result, judges = read_answer_labels(answers, source)
-    check_positive(source, result)
+    result, judges = read_answer_labels(answers, label_source)
+    check_positive(label_source, result)
     for name in groups:
         # A misspelt field would otherwise put all answers into one empty group.
         if not any(read_group_values(answers, name)):
@@ -296,10 +304,15 @@ def study(  # noqa: PLR0913 - one argument an option
                 f"{', '.join(fields_of_runs) or 'none'}"
             )
     # 2. Compare all scores with each label; raters that are judges count as scores.
-    columns = [*answers.columns, *judges]
+    names_of_scores = [column.name for column in answers.columns]
+    for name in chosen:
+        if name not in names_of_scores:
+            raise InputError(f"--score: {did_you_mean('score', name, names_of_scores)}")
+    columns = [column for column in answers.columns if not chosen or column.name in chosen]
+    columns += judges
     studied = [_study_label(answers, columns, label, groups, seed, resamples) for label in result]
     return Study(
-        runs=[str(path) for path in paths],
+        runs=list(answers.places_by_run),
         answers=len(answers.rows),
         questions=len(np.unique(answers.questions)),
         labels=studied,
@@ -325,8 +338,8 @@ def _study_label(
 ) -> LabelStudy:
     # Baselines that know nothing of the content: a score has to beat them.
     baselines = [
-        build_length_column(answers, label.values),
-        build_source_column(answers, label, by),
+        *build_length_columns(answers, label.values),
+        *build_source_columns(answers, label, by),
     ]
     covariates = [column for column in scores if column.kind == "covariate"]
     scores = [column for column in scores if column.kind != "covariate"]
@@ -410,7 +423,7 @@ def _estimate_by_group(
         places = np.flatnonzero(values == value)
         columns = [
             replace(column, values=column.values[places])
-            for column in [*scores, build_length_column(answers, label.values)]
+            for column in [*scores, *build_length_columns(answers, label.values)]
         ]
         # Numbers without gaps within the group, as resampling expects.
         _, questions = np.unique(answers.questions[places], return_inverse=True)

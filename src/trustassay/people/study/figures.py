@@ -312,19 +312,22 @@ MIN_ANSWERS_OF_SOURCE = 20
 OTHER_SOURCES = "others"
 
 
-def build_length_column(answers: StudyAnswers, labels: Floats) -> ScoreColumn:
-    """Build the baseline of the length of each response, in words.
+def build_length_columns(answers: StudyAnswers, labels: Floats) -> list[ScoreColumn]:
+    """Build the baseline of the length of each response, in words; none without responses.
 
     The sign is turned where shorter answers have higher labels (by Kendall's tau-b). It is chosen
     on the labels themselves, so the baseline is slightly too strong where length carries no
     information.
     """
     words = np.array([float(row.words) for row in answers.rows])
+    # A table of scores need not have the responses.
+    if not words.any():
+        return []
     has_label = ~np.isnan(labels)
     shorter = (correlation.kendall_tau_b(words[has_label], labels[has_label]) or 0.0) < 0
     name = f"{LENGTH_COLUMN} (shorter)" if shorter else f"{LENGTH_COLUMN} (longer)"
     about = f"words of the response; {'fewer' if shorter else 'more'} count as better"
-    return ScoreColumn(name, "baseline", -words if shorter else words, description=about)
+    return [ScoreColumn(name, "baseline", -words if shorter else words, description=about)]
 
 
 def read_group_values(answers: StudyAnswers, name: str) -> list[str]:
@@ -338,9 +341,11 @@ def read_group_values(answers: StudyAnswers, name: str) -> list[str]:
     ]
 
 
-def build_source_column(answers: StudyAnswers, label: Label, fields: Sequence[str]) -> ScoreColumn:
+def build_source_columns(
+    answers: StudyAnswers, label: Label, fields: Sequence[str]
+) -> list[ScoreColumn]:
     """Build the baseline of the mean label of all answers with the same source, model and
-    ``fields``.
+    ``fields``; none if these are the same for all answers.
 
     The mean includes the answer's own label. Without it, a right answer would lower the mean of its
     own group: in groups that do not differ at all, every right answer would get a lower mean than
@@ -349,6 +354,13 @@ def build_source_column(answers: StudyAnswers, label: Label, fields: Sequence[st
     """
     names = list(dict.fromkeys([*SOURCE_FIELDS, *fields]))
     groups = list(zip(*(read_group_values(answers, name) for name in names), strict=True))
+    used = [
+        name
+        for name, column in zip(names, zip(*groups, strict=True), strict=True)
+        if len(set(column)) > 1
+    ]
+    if not used:
+        return []
     has_label = ~np.isnan(label.values)
     counts = Counter(group for group, labelled in zip(groups, has_label, strict=True) if labelled)
     # A group with few answers would reveal each answer's own label.
@@ -359,13 +371,9 @@ def build_source_column(answers: StudyAnswers, label: Label, fields: Sequence[st
         in_group = np.array([group_of_answer == group for group_of_answer in of])
         if (in_group & has_label).any():
             values[in_group] = label.values[in_group & has_label].mean()
-    used = [
-        name
-        for name, column in zip(names, zip(*groups, strict=True), strict=True)
-        if len(set(column)) > 1
-    ]
-    about = f"mean label by {' and '.join(used)}" if used else "all answers have the same source"
-    return ScoreColumn(SOURCE_COLUMN, "baseline", values, label.kind == "binary", description=about)
+    about = f"mean label by {' and '.join(used)}"
+    binary = label.kind == "binary"
+    return [ScoreColumn(SOURCE_COLUMN, "baseline", values, binary, description=about)]
 
 
 def estimate_ceiling(

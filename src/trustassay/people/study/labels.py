@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.core.json_form import flatten
 from trustassay.core.labels import is_about_wrong
 from trustassay.errors import did_you_mean
 from trustassay.input.journal import is_journal
@@ -19,7 +18,6 @@ from trustassay.input.ratings import RATING_FIELDS, Rating, read_ratings, read_t
 from trustassay.input.recognising import ABSENT, reach
 from trustassay.input.records import InputError
 from trustassay.people.study.answers import TEXT_FIELDS, ScoreColumn, StudyAnswers
-from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Bools, Floats
 from trustassay.text.words import amount
 
@@ -164,7 +162,8 @@ def _read_field_label(
     for run, places in answers.places_by_run.items():
         if all(values[place] is None for place in places):
             fields = sorted({*columns, *answers.label_fields[run]} - TEXT_FIELDS)
-            raise InputError(_describe_missing_field(run, name, fields))
+            options = find_label_options(answers.read_fields(run), fields)
+            raise InputError(_describe_missing_field(run, name, fields, options))
     if name in answers.rated_fields:
         return _build_rated_label(name, values, source, answers)
     return _build_label(name, values, source, answers)
@@ -192,37 +191,36 @@ def _build_rated_label(
     return _build_pooled_label(name, people, read, undecided)
 
 
-def _describe_missing_field(run: str, name: str, fields: Sequence[str]) -> str:
+def _describe_missing_field(
+    run: str, name: str, fields: Sequence[str], options: Sequence[str]
+) -> str:
     message = f"{run}: no sample has the label {name}; "
     nearest = did_you_mean("field", name, fields).partition("; ")[2]
     if name != DEFAULT_LABEL and nearest.startswith("did you mean"):
         message += f"{nearest} "
     message += "expected --label FIELD, or --ratings FILE"
-    if options := find_label_options(Path(run), fields):
+    if options:
         message += f". What says right and wrong: {', '.join(options[:MAX_FIELDS_LISTED])}"
     listed = ", ".join(fields[:MAX_FIELDS_LISTED]) or "none"
     return f"{message}. Fields with numbers or short texts: {listed}"
 
 
-def find_label_options(run: Path, names: Iterable[str]) -> list[str]:
-    """Return the options that read a field of a run as right and wrong, the field's name sorted.
+def find_label_options(fields: Iterable[tuple[str, Any]], names: Iterable[str]) -> list[str]:
+    """Return the options that read a field as right and wrong, the field's name sorted.
 
     Args:
-        run: the folder of the run.
+        fields: the names and values of all fields of some answers.
         names: the fields that are tried. Those with another value than words for right and wrong,
             or with values of one class only, are left out.
     """
     values: dict[str, set[Any]] = {name: set() for name in sorted(names)}
-    for record in RunFolder(run).sample_records():
-        for name, value in flatten(record):
-            if name not in values or value is None:
-                continue
-            if isinstance(value, list):
-                del values[name]
-                continue
+    for name, value in fields:
+        if name not in values or value is None:
+            continue
+        if not isinstance(value, list):
             values[name].add(value)
-            if len(values[name]) > MAX_SPELLINGS:
-                del values[name]
+        if isinstance(value, list) or len(values[name]) > MAX_SPELLINGS:
+            del values[name]
     result = []
     for name, labels in values.items():
         # Words such as yes in a field about what is wrong mean that the answer is not right.
@@ -231,7 +229,9 @@ def find_label_options(run: Path, names: Iterable[str]) -> list[str]:
             read = read_labels(name, list(labels), positive=positive)
         except InputError:
             continue
-        if read.kind == "binary" and read.unread is None and {0.0, 1.0} <= set(read.values):
+        # Who cannot tell leaves a label one; other words show that it is something else.
+        is_read = read.unread is None or read.unread.count == read.unread.undecided
+        if read.kind == "binary" and is_read and {0.0, 1.0} <= set(read.values):
             words = [word for text in positive for word in ("--positive", text)]
             result.append(shlex.join(["--label", name, *words]))
     return result

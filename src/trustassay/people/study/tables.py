@@ -16,12 +16,11 @@ from trustassay.input.answer_tables import AnswerTable, TableRow, read_answer_ta
 from trustassay.input.ratings import RATING_FIELDS, raise_faults
 from trustassay.input.records import InputError
 from trustassay.people.study.answers import (
-    MAX_LABEL_CHARS,
-    TEXT_FIELDS,
     ScoreColumn,
     StudyAnswer,
     StudyAnswers,
     as_list,
+    may_be_label,
     read_answers,
 )
 from trustassay.text.words import amount
@@ -59,6 +58,10 @@ def read_source(
     """
     paths = [os.fspath(path) for path in as_list(source)] if _are_paths(source) else []
     if paths and all(Path(path).is_dir() for path in paths):
+        if sheet:
+            raise UsageError(
+                f"--sheet {sheet}: only a workbook has sheets, and {paths[0]} is a run"
+            )
         return read_answers([Path(path) for path in paths], fields)
     if len(paths) > 1:
         raise UsageError(f"{paths[1]}: expected folders of runs, or one file")
@@ -90,7 +93,7 @@ def build_table_answers(
     wanted = {
         name: table.column(name, by_person=name in people)
         for name in fields
-        if name in people or name in label_fields or _is_there(table, name)
+        if name in label_fields or name in table.names
     }
     groups = _group_rows(table, rater)
     rows = []
@@ -98,10 +101,11 @@ def build_table_answers(
         row = table.rows[places[0]]
         values = {name: column[places[0]] for name, column in wanted.items()}
         if rater:
-            by_rater = {
-                name: _collect_raters(table, places, rater, wanted[name]) for name in people
+            values |= {
+                name: _collect_raters(table, places, rater, column) or None
+                for name, column in wanted.items()
+                if name in people
             }
-            values |= {name: value for name, value in by_rater.items() if value}
         values = {name: value for name, value in values.items() if value is not None}
         # Without a question, an answer is a question by itself.
         question = question_key(row.question) or f"row {places[0]}"
@@ -124,11 +128,8 @@ def build_table_answers(
         places_by_run,
         notes,
         people if rater else (),
+        lambda _: (pair for row in table.rows for pair in _flatten_row(row)),
     )
-
-
-def _is_there(table: AnswerTable, name: str) -> bool:
-    return name in table.names or name.partition(".")[0] in table.names
 
 
 def _find_rater_column(table: AnswerTable) -> str:
@@ -195,13 +196,16 @@ def _build_score_column(
             faults.append(f"{where}: {name}: expected a number, got {text[:MAX_CELL_SHOWN]!r}")
         values[place] = math.nan if number is None else number
     raise_faults(faults)
-    for places in groups:
-        if len(set(values[list(places)][~np.isnan(values[list(places)])].tolist())) > 1:
+    result = np.full(len(groups), math.nan)
+    for at, places in enumerate(groups):
+        scores = {values[place] for place in places if not math.isnan(values[place])}
+        if len(scores) > 1:
             row = table.rows[places[-1]]
             raise InputError(
-                f"{row.where}: {name}: another score than in an earlier row of {row.id}"
+                f"{row.where}: {name}: the rows of {row.id[:MAX_CELL_SHOWN]!r} have "
+                f"{len(scores)} scores; expected the same in all of them"
             )
-    result = np.array([values[places[0]] for places in groups])
+        result[at] = next(iter(scores), math.nan)
     known = result[~np.isnan(result)]
     is_probability = bool(len(known) and known.min() >= 0 and known.max() <= 1)
     missing = {"without a score": int(np.isnan(result).sum())} if np.isnan(result).any() else {}
@@ -219,7 +223,7 @@ def _find_score_columns(table: AnswerTable, left_out: Collection[str]) -> list[s
             for cell in table.column(name)
             if isinstance(cell, str | int | float) and not is_missing(str(cell))
         ]
-        numbers = [text for text in texts if parse_number(text) is not None]
+        numbers = [t for t in texts if parse_number(t) is not None or parse_percent(t) is not None]
         if texts and len(numbers) >= MIN_NUMBERS * len(texts) and len(set(numbers)) > 1:
             result.append(name)
     return result
@@ -227,14 +231,8 @@ def _find_score_columns(table: AnswerTable, left_out: Collection[str]) -> list[s
 
 def _list_label_fields(table: AnswerTable) -> list[str]:
     """Return the names of fields with numbers or short texts, which may be labels."""
-    names: dict[str, None] = {}
-    for row in table.rows:
-        for name, value in _flatten_row(row):
-            if isinstance(value, bool | int | float) or (
-                isinstance(value, str) and len(value) <= MAX_LABEL_CHARS and name not in TEXT_FIELDS
-            ):
-                names[name] = None
-    return sorted(names)
+    pairs = (pair for row in table.rows for pair in _flatten_row(row))
+    return sorted({name for name, value in pairs if may_be_label(name, value)})
 
 
 def _flatten_row(row: TableRow) -> Iterable[tuple[str, Any]]:
