@@ -218,7 +218,7 @@ def test_a_score_of_which_lower_is_better(labelled: Path, tmp_path: Path) -> Non
     [
         ([{**row, "jev": 0.5} for row in scored(60)], "jev is 0.5 in all 60 labelled rows"),
         (scored(60, 60), "label human: none of 60 is right"),
-        ([{**row, "human": ""} for row in scored(60)], "all 60 labels are missing"),
+        ([{**row, "human": ""} for row in scored(60)], "no sample has the label human"),
         ([{**row, "jev": ""} for row in scored(60)], "no answer has both a label and jev"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_the_boundary_is_crossed_as_often_as_delta_allows(
     tolerated = boundary.at_each(n).tolist()
     assert 0 < crossing(tolerated) <= delta
     # The next larger level would cross more often, or the level is delta itself.
-    from scipy.stats import binom
+    from scipy.stats import binom  # type: ignore[import-untyped]
 
     larger = [int(binom.ppf(boundary.level * 1.5, k, alpha)) for k in range(1, n + 1)]
     larger = [
@@ -133,7 +134,7 @@ def test_the_order_of_the_labels_does_not_matter(rows: list[tuple[float, bool]])
 @pytest.mark.parametrize("levels", [0, 7])
 @pytest.mark.parametrize("curve", ["flat", "bad top", "saw"])
 def test_promises_are_broken_as_seldom_as_promised(curve: str, levels: int) -> None:
-    curves = {
+    curves: dict[str, Callable[[np.ndarray], np.ndarray]] = {
         "flat": lambda u: np.full_like(u, 0.102),
         "bad top": lambda u: np.where(u > 0.97, 0.5, 0.09),
         "saw": lambda u: 0.05 + 0.12 * ((u * 8) % 1),

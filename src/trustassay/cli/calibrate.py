@@ -31,10 +31,11 @@ def read_shares(texts: list[str]) -> list[float]:
     """
     result = []
     for text in texts:
-        percent, number = parse_percent(text), parse_number(text)
-        if percent is None and number is None:
+        percent = parse_percent(text)
+        share = parse_number(text) if percent is None else percent / 100
+        if share is None:
             raise UsageError(f"--at-most: expected a share such as 0.1 or 10%, got {text[:40]!r}")
-        result.append(number if percent is None else percent / 100)
+        result.append(share)
     return result
 
 

@@ -89,11 +89,10 @@ def read_json(kind: Any, content: Any, where: str = "") -> Any:
 
 
 def _read_items(origin: Any, args: Sequence[Any], content: Any, where: str) -> Any:
-    is_mapping = issubclass(origin, Mapping)
-    if not isinstance(content, dict if is_mapping else list) or len(content) > MAX_ITEMS:
-        kind = "an object" if is_mapping else "a list"
-        _refuse(where, f"{kind} of at most {MAX_ITEMS:,} items", content)
-    if is_mapping:
+    kind, title = (dict, "an object") if issubclass(origin, Mapping) else (list, "a list")
+    if not isinstance(content, kind) or len(content) > MAX_ITEMS:
+        _refuse(where, f"{title} of at most {MAX_ITEMS:,} items", content)
+    if isinstance(content, dict):
         return {key: read_json(args[1], value, f"{where}.{key}") for key, value in content.items()}
     return tuple(read_json(args[0], item, f"{where}[{i}]") for i, item in enumerate(content))
 

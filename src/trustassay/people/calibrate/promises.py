@@ -70,9 +70,7 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
         reason = f"{len(places):,} labels; {100 * alpha:.3g} % needs {fewest:,} without a wrong one"
         return replace(promise, without=reason, needed=fewest)
     if is_grouped:
-        result = find_grouped_threshold(
-            scores, wrong, answers.groups[places], alpha=alpha, delta=delta
-        )
+        result = find_grouped_threshold(scores, wrong, groups, alpha=alpha, delta=delta)
     else:
         result = walk(scores, wrong, alpha=alpha, delta=delta)
     promise = replace(promise, exact=not is_grouped)
