@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from trustassay.statistics.warranty import (
     AUDIT_ALARM,
     AuditEvidence,
+    choose_looks,
     compute_boundary,
     draw_one_each,
     estimate_labels_needed,
@@ -162,31 +164,55 @@ def test_promises_are_broken_as_seldom_as_promised(curve: str, levels: int) -> N
 
 def test_groups_that_depend_are_one_unit() -> None:
     rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(60), 5)
-    scores = rng.random(300)
-    right = np.zeros(300)
-    assert find_grouped_threshold(scores, right, groups, alpha=0.1, delta=0.05) == (
-        -math.inf,
-        300,
-        0,
-    )
+    groups, scores = np.repeat(np.arange(60), 5), rng.random(300)
+
+    def accept(scores: Any, wrong: Any, groups: Any, largest: Callable[[float], int]) -> Any:
+        return find_grouped_threshold(
+            scores, wrong, groups, alpha=0.1, delta=0.05, count_largest=largest
+        )
+
+    def largest(above: float) -> int:
+        return int(np.bincount(groups[scores > above]).max())
+
+    assert accept(scores, np.zeros(300), groups, largest) == (-math.inf, 300, 0)
     # Ten answers to each of ten questions, all of one question wrong: too few questions to tell.
-    groups, wrong = np.repeat(np.arange(10), 10), np.repeat(np.eye(1, 10)[0], 10)
-    assert find_grouped_threshold(rng.random(100), wrong, groups, alpha=0.12, delta=0.05) is None
-    assert find_grouped_threshold([0.9, 0.8], [0, 0], [1, 1], alpha=0.5, delta=0.05) is None
+    wrong = np.repeat(np.eye(1, 10)[0], 10)
+    assert accept(rng.random(100), wrong, np.repeat(np.arange(10), 10), lambda _: 10) is None
+    assert accept([0.9, 0.8], [0, 0], [1, 1], lambda _: 2) is None
 
 
-def test_groups_keep_their_promise_about_as_often_as_said() -> None:
+@pytest.mark.parametrize("law", ["alike", "rare and large"])
+def test_groups_keep_their_promise_about_as_often_as_said(law: str) -> None:
     rng = np.random.default_rng(3)
     broken = 0
     for _ in range(400):
-        groups = np.repeat(np.arange(60), 4)
-        # Questions are easy or hard: their answers are wrong together.
-        risk = np.repeat(rng.beta(0.22, 1.93, 60), 4)
-        wrong = (rng.random(240) < risk).astype(float)
-        result = find_grouped_threshold(rng.random(240), wrong, groups, alpha=0.1, delta=0.05)
+        if law == "alike":
+            # Questions are easy or hard: their answers are wrong together.
+            groups = np.repeat(np.arange(60), 4)
+            risk = np.repeat(rng.beta(0.22, 1.93, 60), 4)
+        else:
+            # One question in 90 has ten answers, all of them wrong.
+            large = rng.random(100) < 1 / 90
+            sizes = np.where(large, 10, 1)
+            groups, risk = np.repeat(np.arange(100), sizes), np.repeat(large.astype(float), sizes)
+        wrong = (rng.random(len(groups)) < risk).astype(float)
+        result = find_grouped_threshold(
+            rng.random(len(groups)),
+            wrong,
+            groups,
+            alpha=0.1,
+            delta=0.05,
+            count_largest=lambda _: 4 if law == "alike" else 10,
+        )
         broken += result is not None
     assert broken / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
+
+
+def test_looks_that_cannot_accept_are_left_out() -> None:
+    assert choose_looks(0.2, 0.05, 5) == [50, 100, 200, 400, 800]
+    assert choose_looks(0.1, 0.05, 5, walks=2) == [100, 200, 400, 800]
+    assert choose_looks(0.05, 0.05, 5) == [100, 200, 400, 800]
+    assert choose_looks(0.001, 0.05, 3) == [200]
 
 
 def test_one_answer_of_each_group_is_drawn_in_proportion_to_its_size() -> None:
@@ -194,7 +220,7 @@ def test_one_answer_of_each_group_is_drawn_in_proportion_to_its_size() -> None:
     counts = np.zeros(5)
     rng = np.random.default_rng(1)
     for _ in range(4000):
-        counts[draw_one_each(groups, rng)] += 1
+        counts[draw_one_each(groups, 4, rng)] += 1
     assert counts / 4000 == pytest.approx(0.25, abs=0.03)
 
 

@@ -8,6 +8,7 @@ labelling plan, and :class:`AuditEvidence` watches a promise afterwards.
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -34,8 +35,10 @@ UNEVEN_P = 0.01
 CHI_SQUARE_LIMITS = (6.635, 9.210, 11.345, 13.277)
 """The 99 % quantiles of chi-square with 1 to 4 degrees of freedom, for :data:`UNEVEN_P`."""
 UPPER_SHARE_OF_ERRORS = 0.375
-"""Wrong answers among the first half of a plan's labels, as a share of alpha n, up to which the
-other half is drawn from the lower scores (chosen by simulation)."""
+"""Wrong answers among the first half of a plan's n labels, as a share of alpha n, up to which the
+lower scores are rated as well (chosen by simulation)."""
+FIRST_LOOK = 50
+"""Labels at the first of several looks; each later one has twice as many."""
 AUDIT_RATIOS = (1.3, 1.7, 2.2, 3.0)
 """The rises of the share of wrong answers, as multiples of alpha, that an audit looks for."""
 AUDIT_ALARM = math.log(20)
@@ -213,7 +216,13 @@ def _accept(ranked: Floats, errors: Floats, last: int) -> AcceptanceThreshold:
 
 
 def find_grouped_threshold(
-    scores: ArrayLike, wrong: ArrayLike, groups: ArrayLike, *, alpha: float, delta: float
+    scores: ArrayLike,
+    wrong: ArrayLike,
+    groups: ArrayLike,
+    *,
+    alpha: float,
+    delta: float,
+    count_largest: Callable[[float], int],
 ) -> AcceptanceThreshold | None:
     """Return the lowest threshold where the answers of a group, such as a question, depend.
 
@@ -225,6 +234,8 @@ def find_grouped_threshold(
     Args:
         scores, wrong, alpha, delta: as for :func:`walk`.
         groups: the number of each answer's group, shape (n,).
+        count_largest: returns how many answers above a threshold one group has at most, of all
+            answers, labelled or not: a large group without labels may be the bad one.
     """
     ranked, errors, ends = _rank(scores, wrong)
     values, surplus = np.asarray(scores, np.float64), np.asarray(wrong, np.float64) - alpha
@@ -239,7 +250,7 @@ def find_grouped_threshold(
         accepted = values > threshold.above
         sizes = np.bincount(place[accepted])
         sums = np.bincount(place[accepted], surplus[accepted])[sizes > 0]
-        worst = (1 - alpha) * float(sizes.max())
+        worst = (1 - alpha) * count_largest(threshold.above)
         k = len(sums)
         if k < 2:
             return best
@@ -250,17 +261,22 @@ def find_grouped_threshold(
     return best
 
 
-def draw_one_each(groups: ArrayLike, rng: np.random.Generator) -> Places:
+def draw_one_each(groups: ArrayLike, largest: int, rng: np.random.Generator) -> Places:
     """Return the places of independent answers: one of each group, kept in proportion to its size.
 
-    A group of m answers, M the most of one group, is kept with the probability m / M, so that all
-    answers are equally likely to be drawn.
+    A group of m answers is kept with the probability m / M, so that all answers are equally likely
+    to be drawn.
+
+    Args:
+        groups: the number of each answer's group, shape (n,).
+        largest: M, the most answers of one group, labelled or not.
+        rng: draws the answers.
     """
     names, place = np.unique(np.asarray(groups), return_inverse=True)
     order = rng.permutation(len(place))
     first = np.unique(place[order], return_index=True)[1]
     sizes = np.bincount(place)
-    return np.sort(order[first][rng.random(len(names)) < sizes / sizes.max()])
+    return np.sort(order[first][rng.random(len(names)) < sizes / largest])
 
 
 def evenly_rated_above(scores: ArrayLike, rated: ArrayLike) -> float:
@@ -299,15 +315,31 @@ def _are_rated_alike(sizes: Places, counts: Places) -> bool:
     return bool(statistic < CHI_SQUARE_LIMITS[len(sizes) - 2])
 
 
+def choose_looks(alpha: float, delta: float, looks: int, walks: int = 1) -> list[int]:
+    """Return the numbers of labels at which a promise is looked for: 50, 100, 200, ...
+
+    Looks that could not accept anything, even with no wrong answer, are left out, so that the
+    others get their part of delta.
+
+    Args:
+        alpha: the share that may be wrong. delta: how often any of the promises may fail.
+        looks: how many are wanted. walks: how many tests a look may need.
+    """
+    numbers = [FIRST_LOOK * 2**number for number in range(looks)]
+    while len(numbers) > 1 and (1 - alpha) ** numbers[0] > delta / (walks * len(numbers)):
+        numbers = numbers[1:]
+    return numbers
+
+
 def passes_upper_half(wrong: int, labels: int, alpha: float, delta: float) -> bool:
     """Return whether the answers with the better scores are so good that the others are rated next.
 
     Args:
-        wrong: wrong answers among the labels of the upper half. labels: their number.
-        alpha: the share that may be wrong. delta: of the promise that the plan aims at.
+        wrong: wrong answers among the labels of the upper half. labels: their number, 1 or more.
+        alpha: the share that may be wrong. delta: of the walk that the plan aims at.
     """
-    few = UPPER_SHARE_OF_ERRORS * alpha * 2 * labels
-    tolerated = compute_boundary(labels, alpha, delta / 2).at_each(labels)[-1]
+    few = 2 * UPPER_SHARE_OF_ERRORS * alpha * labels
+    tolerated = compute_boundary(labels, alpha, delta).at_each(labels)[-1]
     return bool(wrong <= tolerated and wrong + 0.5 <= few)
 
 

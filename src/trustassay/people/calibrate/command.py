@@ -33,7 +33,6 @@ from trustassay.people.calibrate.promises import (
     find_promise,
     fit_curve,
     measure_reliability,
-    split_delta,
 )
 from trustassay.people.calibrate.result import Calibration
 from trustassay.people.calibrate.screen import write_lines
@@ -48,11 +47,10 @@ from trustassay.statistics import Bools
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.comparison import summarise_distribution
 from trustassay.statistics.correlation import auroc
+from trustassay.statistics.warranty import choose_looks
 
 DEFAULT_AT_MOST = 0.1
 DEFAULT_CONFIDENCE = 0.95
-FIRST_LOOK = 50
-"""Labels at the first of several looks; each later look has twice as many."""
 
 
 @dataclass(frozen=True)
@@ -158,18 +156,21 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     # 2. A score that says nothing.
     check_score(answers)
     # 3. The labels that count.
+    # 1 - 0.95 is 0.050000000000000044 in floating point.
+    delta = round(1 - confidence, 12)
+    looks_at = choose_looks(min(shares), delta, looks)
     last = read_calibrator(Path(previous)) if previous is not None else None
     if last is not None:
-        _check_previous(last, answers, shares, looks, str(previous))
-    counted = _choose_labels(answers, plan, looks, split_delta(confidence, 1), last)
+        _check_previous(last, answers, shares, len(looks_at), str(previous))
+    counted = _choose_labels(answers, plan, looks_at, delta, last)
     notes = list(answers.notes)
     if counted is None and last is not None:
-        return _repeat_last(last, answers, looks, notes)
+        return _repeat_last(last, answers, looks_at, notes)
     if counted is None:
         n = int(answers.labelled.sum())
         raise InputError(
-            f"{answers.source}: {n:,} labels; look 1 of {looks} is at {FIRST_LOOK}: "
-            f"{FIRST_LOOK - n:,} are missing"
+            f"{answers.source}: {n:,} labels; look 1 of {len(looks_at)} is at {looks_at[0]}: "
+            f"{looks_at[0] - n:,} are missing"
         )
     # 4. The promises, for each value of `by` with its part of delta.
     promises = _find_promises(answers, counted, shares, confidence, exact, seed, by)
@@ -251,7 +252,7 @@ def check_score(answers: ScoredAnswers) -> None:
 def _choose_labels(
     answers: ScoredAnswers,
     plan: str | os.PathLike[str] | None,
-    looks: int,
+    looks: Sequence[int],
     delta: float,
     last: Calibrator | None,
 ) -> _CountedLabels | None:
@@ -260,8 +261,8 @@ def _choose_labels(
     if plan is not None:
         return _choose_planned(answers, Path(plan))
     n, look = int(labelled.sum()), 1
-    if looks > 1:
-        look = sum(n >= FIRST_LOOK * 2**number for number in range(looks))
+    if len(looks) > 1:
+        look = sum(n >= number for number in looks)
         if look <= (last.labels.look if last is not None else 0):
             return None
     not_below = find_evenly_rated(answers)
@@ -271,7 +272,7 @@ def _choose_labels(
         side = "above" if answers.score.sign > 0 else "below"
         chosen = f"evenly drawn {side} {edge:.4g} alone, where they count"
     used = labelled & (answers.scores > not_below)
-    return _CountedLabels(used, chosen, delta / looks, not_below, look, looks)
+    return _CountedLabels(used, chosen, delta / len(looks), not_below, look, len(looks))
 
 
 def _choose_planned(answers: ScoredAnswers, plan: Path) -> _CountedLabels | None:
@@ -292,18 +293,16 @@ def _check_previous(
 
 
 def _repeat_last(
-    last: Calibrator, answers: ScoredAnswers, looks: int, notes: Sequence[str]
+    last: Calibrator, answers: ScoredAnswers, looks: Sequence[int], notes: Sequence[str]
 ) -> Calibration:
     """Return the promise of the last look, which stands until the next one."""
     used = answers.labelled
     n, spent = int(used.sum()), last.labels.look
-    following = FIRST_LOOK * 2**spent
-    ahead = (
-        f"the next look is at {following:,} labels, {following - n:,} are missing"
-        if spent < looks
-        else "all looks are spent"
-    )
-    note = f"look {spent} of {looks} is done, so its promise stands; {ahead}"
+    ahead = "all looks are spent"
+    if spent < len(looks):
+        following = looks[spent]
+        ahead = f"the next look is at {following:,} labels, {following - n:,} are missing"
+    note = f"look {spent} of {len(looks)} is done, so its promise stands; {ahead}"
     result = Calibration(
         last,
         answers.source,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -63,14 +64,23 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
     is_grouped = bool(answers.group)
     if is_grouped and terms.exact:
         rng = generator(terms.seed, "calibrate", "exact")
-        places, is_grouped = places[draw_one_each(answers.groups[places], rng)], False
+        largest = _count_largest(answers, -math.inf)
+        places = places[draw_one_each(answers.groups[places], largest, rng)]
+        is_grouped = False
     scores, wrong, groups = answers.scores[places], answers.wrong[places], answers.groups[places]
     fewest = fewest_labels(alpha, delta)
     if len(places) < fewest:
         reason = f"{len(places):,} labels; {100 * alpha:.3g} % needs {fewest:,} without a wrong one"
         return replace(promise, without=reason, needed=fewest)
     if is_grouped:
-        result = find_grouped_threshold(scores, wrong, groups, alpha=alpha, delta=delta)
+        result = find_grouped_threshold(
+            scores,
+            wrong,
+            groups,
+            alpha=alpha,
+            delta=delta,
+            count_largest=partial(_count_largest, answers),
+        )
     else:
         result = walk(scores, wrong, alpha=alpha, delta=delta)
     promise = replace(promise, exact=not is_grouped)
@@ -86,6 +96,11 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
         accepted=result.accepted,
         wrong=result.wrong,
     )
+
+
+def _count_largest(answers: ScoredAnswers, above: float) -> int:
+    """Return how many answers above a score one group has at most, labelled or not."""
+    return int(np.bincount(answers.groups[answers.scores > above]).max(initial=1))
 
 
 def _explain_none(
@@ -146,12 +161,6 @@ def fit_curve(scores: Floats, wrong: Floats) -> Isotonic:
     """
     ends = [scores.min(), scores.max()]
     return isotonic_regression(np.append(scores, ends), np.append(1 - wrong, [1.0, 0.0]))
-
-
-def split_delta(confidence: float, parts: int) -> float:
-    """Return how often each of several promises may fail, so that all hold with a confidence."""
-    # 1 - 0.95 is 0.050000000000000044 in floating point.
-    return round(1 - confidence, 12) / parts
 
 
 def check_terms(at_most: Sequence[float], confidence: float) -> str:
