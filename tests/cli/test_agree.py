@@ -81,15 +81,43 @@ def test_named_raters_are_the_only_ones(cli: Cli, tmp_path: Path) -> None:
 
 def test_ratings_that_cannot_be_read_are_counted_and_named(cli: Cli, tmp_path: Path) -> None:
     rows = TABLE.splitlines()
-    (tmp_path / "r.csv").write_text("\n".join([*rows, "q24,3,unclear", "q25,3,N/A"]))
+    (tmp_path / "r.csv").write_text("\n".join([*rows, "q24,3,so so", "q25,3,N/A"]))
     output = cli("agree", "r.csv", "--json")
     assert output.status == 0
     assert "missing ratings: 1\n" in output.err
-    words = "ratings: 1 of 51 cannot be read and are left out, the first at 'r.csv:26': 'unclear'"
+    words = "ratings: 1 of 51 cannot be read and are left out, the first at 'r.csv:26': 'so so'"
     assert words in output.err
     result = json.loads(output.out)
     assert result["raters"] == {"ann": 26, "bob": 24}
-    assert result["unread"]["words"] == {"unclear": 1}
+    assert result["unread"]["words"] == {"so so": 1}
+    (tmp_path / "r.csv").write_text("\n".join([*rows, *["q24,3,unclear"] * 20]))
+    output = cli("agree", "r.csv")
+    assert output.status == 0
+    assert "ratings: 20 of 88 are undecided and left out, the first at 'r.csv:26'" in output.err
+
+
+def test_columns_of_scores_are_no_ratings(cli: Cli, tmp_path: Path) -> None:
+    rows = [f"q{i},{i / 300},{int(i > 90)},{int(i > 99)}\n" for i in range(300)]
+    (tmp_path / "r.csv").write_text("item,jev,ann,bob\n" + "".join(rows))
+    output = cli("agree", "r.csv", "--json")
+    assert output.status == 0
+    sentence = "jev: 300 different values, a score: trustassay calibrate r.csv --score jev"
+    assert sentence in output.err
+    assert json.loads(output.out)["raters"] == {"ann": 300, "bob": 300}
+    (tmp_path / "r.csv").write_text("item,jev\n" + "".join(f"q{i},{i / 300}\n" for i in range(300)))
+    output = cli("agree", "r.csv")
+    assert output.status == 2
+    assert (
+        f"{sentence}. No ratings are left to compare; if these are, --levels 0..100" in output.err
+    )
+    # A scale that is declared may have more levels, and words are no numbers.
+    (tmp_path / "r.csv").write_text(
+        "item,ann,bob\n" + "".join(f"q{i},{i},{99 - i}\n" for i in range(100))
+    )
+    assert json.loads(cli("agree", "r.csv", "--levels", "0..100", "--json").out)["items"] == 100
+    words = [f"q{i},{who},kind {i % 25}\n" for i in range(50) for who in ("ann", "bob")]
+    (tmp_path / "r.csv").write_text("item,rater,rating\n" + "".join(words))
+    assert json.loads(cli("agree", "r.csv", "--json").out)["items"] == 50
 
 
 def test_faults_end_with_status_2(cli: Cli, tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ import pytest
 from tests.lazily import needed
 from tests.support import jsonl
 from trustassay import study
+from trustassay.input.ratings import read_ratings
 from trustassay.input.records import InputError
+from trustassay.people.agree import leave_out_scores
 from trustassay.people.study.command import Study
 from trustassay.people.study.labels import Label, LabelSource, read_answer_labels
 from trustassay.people.study.tables import read_source
@@ -324,3 +326,28 @@ def test_traces_with_scores_and_feedback_are_studied(
     (label,) = result.labels
     assert (result.answers, label.label.n, label.label.kind) == (60, 60, "binary")
     assert label.figures["jev"]["auroc"].value == pytest.approx(EXPECTED)
+
+
+@pytest.mark.parametrize("form", ["semicolons", "excel", "parquet", "json of pandas", "frame"])
+def test_any_table_has_raters(form: str, tmp_path: Path) -> None:
+    source = SOURCES[form](tmp_path)
+    ratings = read_ratings(source, raters=["human"])
+    assert [rating.value for rating in ratings.ratings] == [row["human"] for row in build_rows()]
+    left, remarks = leave_out_scores(read_ratings(source), source)
+    assert {rating.rater for rating in left.ratings} == {"human"}
+    name = "FILE" if form == "frame" else source
+    count = len({row["jev"] for row in build_rows()})
+    assert remarks == [
+        f"jev: {count} different values, a score: trustassay calibrate {name} --score jev"
+    ]
+
+
+def test_people_and_judges_of_a_trace_are_raters(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "traces.jsonl", [langfuse(row) for row in build_rows()])
+    ratings = read_ratings(path, raters=["human", "human (people)"]).ratings
+    by_rater = {
+        name: [rating.value for rating in ratings if rating.rater == name]
+        for name in ("human", "human (people)")
+    }
+    assert by_rater["human (people)"] == [row["human"] for row in build_rows()]
+    assert by_rater["human"] == [1 - row["human"] for row in build_rows()]

@@ -13,6 +13,7 @@ from trustassay.report.terminal import one_line, print_json, say, show_rows
 from trustassay.runs.options import (
     LABELS,
     Flag,
+    Sheet,
     Unit,
 )
 
@@ -33,12 +34,12 @@ MAX_LEVELS_LISTED = 12
 def agree(  # noqa: PLR0913 - one argument an option
     *,
     source: Annotated[
-        Path | None,
+        str | None,
         Flag(
             "FILE",
-            "Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and maybe "
-            "repeat and model; or item, and a column of numbers for each rater. May be left "
-            "out if --run has votes of judges.",
+            "Ratings: .csv, .tsv, .xlsx, .jsonl, .json, .parquet or traces. A row has item, rater "
+            "and rating, and maybe repeat and model; or item, and a column of numbers for each "
+            "rater. May be left out if --run has votes of judges.",
         ),
     ],
     fields: common.RatingFields,
@@ -53,6 +54,7 @@ def agree(  # noqa: PLR0913 - one argument an option
         ),
     ],
     levels: common.Levels,
+    sheet: Sheet,
     run: Annotated[
         Path | None,
         Flag(
@@ -91,7 +93,7 @@ def agree(  # noqa: PLR0913 - one argument an option
     )
     from trustassay.runs.units import ANSWER
 
-    ratings, judges = _gather_ratings(source, run, fields, rater, levels, machine)
+    ratings, judges = _gather_ratings(source, run, fields, rater, levels, machine, str(sheet or ""))
     if unit not in (None, ANSWER) and run is None:
         raise UsageError(f"--unit {unit}: only a run knows this; expected --run, or --unit answer")
     # Only the run knows the questions, and the unit that it was scored with.
@@ -113,12 +115,13 @@ def agree(  # noqa: PLR0913 - one argument an option
 
 
 def _gather_ratings(
-    source: Path | None,
+    source: str | None,
     run: Path | None,
     fields: Mapping[str, str],
     raters: list[str],
     levels: str | None,
     machines: list[str],
+    sheet: str,
 ) -> tuple[Ratings, set[str]]:
     """Return the ratings of the file and by the judges of the run, and the names of the judges.
 
@@ -127,6 +130,7 @@ def _gather_ratings(
     """
     from trustassay.input.ratings import read_ratings
     from trustassay.input.records import InputError
+    from trustassay.people.agree import leave_out_scores
     from trustassay.people.votes import join_ratings, read_votes
 
     votes = read_votes(run) if run else None
@@ -134,15 +138,21 @@ def _gather_ratings(
         if votes is None:
             location = f"{run}: holds no votes of judges" if run else "no ratings"
             raise InputError(f"{location}; expected FILE, or --run with a run of judge")
-        if machines or fields or raters or levels:
-            raise InputError("--machine, --field, --rater and --levels are about FILE: name it")
+        if machines or fields or raters or levels or sheet:
+            raise InputError(
+                "--machine, --field, --rater, --levels and --sheet are about FILE: name it"
+            )
         return votes, {rating.rater for rating in votes.ratings}
     ratings = read_ratings(
         source,
         fields=fields,
         raters=raters,
         levels=[word for word in (levels or "").split(",") if word.strip()],
+        sheet=sheet,
     )
+    ratings, remarks = leave_out_scores(ratings, source)
+    for remark in remarks:
+        say(one_line(remark))
     # Agreement on hard answers is lower, so that it says little about all answers.
     if ratings.has_unequal_chances:
         say(

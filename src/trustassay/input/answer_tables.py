@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from trustassay.core.sample import Sample, SampleError
 from trustassay.errors import did_you_mean
-from trustassay.input.ratings import raise_faults
 from trustassay.input.reading import paths_of, read_raw_records, read_records_in_memory
 from trustassay.input.recognising import ABSENT, reach, recognise
-from trustassay.input.records import InputError, RawRecord, decode_json
+from trustassay.input.records import InputError, RawRecord, decode_json, raise_faults
 from trustassay.input.traces import find_spans, is_trace, read_traces
 
 _SCORE_LISTS = (
@@ -89,6 +88,20 @@ class AnswerTable:
         if name not in self.names and all(value is None for value in values):
             raise InputError(f"{self.name}: {did_you_mean('column', name, self.names)}")
         return values
+
+    def list_records(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return all columns of each answer, scores in lists among them, with its place.
+
+        Where people and judges use the same name, that of people has "(people)" after it.
+        """
+        scores = [score for row in self.rows for score in row.scores]
+        both = {s.name for s in scores if s.by_person} & {s.name for s in scores if not s.by_person}
+        columns = {score.name: self.column(score.name) for score in scores}
+        columns |= {f"{name} (people)": self.column(name, by_person=True) for name in both}
+        return [
+            (row.where, {**row.record, **{name: column[at] for name, column in columns.items()}})
+            for at, row in enumerate(self.rows)
+        ]
 
     def _read_cell(self, row: TableRow, name: str, *, by_person: bool) -> Any:
         value = reach(row.record, name)

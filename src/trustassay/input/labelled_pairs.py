@@ -7,8 +7,8 @@ from typing import Any
 
 from trustassay.core.labels import CONTRADICTED, NOT_STATED, fold_label, read_word
 from trustassay.errors import did_you_mean
-from trustassay.input.ratings import raise_faults, read_table_rows
-from trustassay.input.records import InputError
+from trustassay.input.answer_tables import read_answer_table
+from trustassay.input.records import InputError, raise_faults
 
 PAIR_FIELDS = ("premise", "hypothesis", "label", "kind")
 """Fields of a row that are read; ``kind`` may be missing."""
@@ -56,7 +56,7 @@ def read_pairs(
     pairs: list[LabelledPair] = []
     faults: list[str] = []
     # All rows are read before any is refused, so that the message can name several faulty ones.
-    rows = list(read_table_rows(path, faults))
+    rows = read_answer_table(path, column_names.values()).list_records()
     columns = list(dict.fromkeys(column for _, row in rows for column in row))
     for name in ("premise", "hypothesis", "label"):
         if rows and column_names[name] not in columns:

@@ -4,13 +4,12 @@ column for each rater) and journals.
 Nothing is guessed: columns are found by their names, or by the names that the user gives.
 """
 
-import csv
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +24,11 @@ from trustassay.core.labels import (
 )
 from trustassay.core.sample import clean
 from trustassay.errors import did_you_mean
+from trustassay.input.answer_tables import read_answer_table
 from trustassay.input.journal import UNEQUAL, is_journal, read_journal
 from trustassay.input.labels import MAX_LABEL, MIN_READABLE_SHARE, UnreadLabels
-from trustassay.input.reading import read_raw_records
 from trustassay.input.recognising import ABSENT, reach
-from trustassay.input.records import InputError
-from trustassay.input.tables import (
-    SAVE_AS_UTF8,
-    check_columns,
-    has_invalid_utf8,
-    read_csv_rows,
-    read_header,
-)
+from trustassay.input.records import InputError, raise_faults
 
 RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "item": ("item", "id"),
@@ -49,8 +41,6 @@ RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
 """By field, the names of columns in which it is found, the preferred one first."""
 MAX_RANGE_LEVELS = 1000
 """Levels that a range such as ``1..5`` may have."""
-MAX_FAULTS_LISTED = 10
-"""Faults of a file that a message lists; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +80,8 @@ class Ratings:
     are."""
     pairs: bool = False
     """Whether each rating is a choice between two answers."""
+    wide: bool = False
+    """Whether each rater is a column."""
     has_unequal_chances: bool = False
     """Whether ``label`` drew the answers with unequal probabilities, so that they do not represent
     the others."""
@@ -118,21 +110,15 @@ class _RatingCell:
     """The rater's note; empty without one."""
 
 
-def raise_faults(faults: Sequence[str], max_listed: int = MAX_FAULTS_LISTED) -> None:
-    """Raise an :class:`InputError` that lists the first faults, if there are any."""
-    if faults:
-        more = f"; and {len(faults) - max_listed:,} more" if len(faults) > max_listed else ""
-        raise InputError("; ".join(faults[:max_listed]) + more)
-
-
 def read_ratings(
-    path: Path,
+    source: Any,
     *,
     fields: Mapping[str, str] | None = None,
     raters: Sequence[str] = (),
     levels: Sequence[str] = (),
+    sheet: str = "",
 ) -> Ratings:
-    """Read ratings from ``.csv``, ``.tsv``, ``.jsonl`` or ``.json``.
+    """Read ratings from a file, a frame or records.
 
     A table with a column for the rater and one for the rating is a long table, unless ``raters``
     are columns of it. Any other table is a wide one: its raters are the columns in ``raters``, or
@@ -143,11 +129,13 @@ def read_ratings(
     the name of the one to read.
 
     Args:
-        path: the file.
+        source: a path, a frame or an iterable of records, as for
+            :func:`~trustassay.input.answer_tables.read_answer_table`; or a journal.
         fields: names of columns by field: ``{"item": "question_id"}``.
         raters: the only raters to read; for a wide table the names of their columns.
         levels: all levels of an ordinal scale, the lowest first: numbers, a range of whole numbers
             such as ``1..5``, or words.
+        sheet: the sheet of a workbook.
 
     Raises:
         InputError: the file cannot be read, a column or one of ``raters`` is missing, or ratings
@@ -160,10 +148,11 @@ def read_ratings(
     raise_faults([did_you_mean("field of a rating", name, RATING_FIELDS) for name in strange])
     faults: list[str] = []
     # Step 2: the rows, of a journal or of a table.
-    of_annotate, pairs, unequal = is_journal(path), False, False
+    is_path, pairs, unequal = isinstance(source, str | os.PathLike), False, False
+    of_annotate = is_path and is_journal(Path(source))
     choices: Sequence[str] = ()
     if of_annotate:
-        journal = read_journal(path)
+        path, journal = str(source), read_journal(Path(source))
         if "rubrics" in journal.start:
             # The user names the rubric as the field "rating", which is then no name of a column.
             journal = journal.select_rubric(fields.pop("rating", None))
@@ -176,8 +165,8 @@ def read_ratings(
         levels = levels or journal.levels or (choices if numeric else ())
         unequal = journal.start.get("chances") == UNEQUAL
     else:
-        rows = list(read_table_rows(path, faults))
-        raise_faults(faults)
+        table = read_answer_table(source, {"item", "id", *fields.values(), *raters}, sheet)
+        path, rows = table.name, table.list_records()
     if not rows:
         raise InputError(f"{path}: no ratings in it")
     # Step 3: the columns, and whether the table is long or wide.
@@ -214,55 +203,13 @@ def read_ratings(
         result,
         missing_count=result.missing_count + len(cells) - len(filled),
         pairs=pairs,
+        wide=not long,
         has_unequal_chances=unequal,
         undecided={*result.undecided, *skipped} - judged,
     )
 
 
-def read_table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each row of ``.csv``, ``.tsv``, ``.jsonl`` or ``.json`` with its place.
-
-    Args:
-        path: the file.
-        faults: a list to which records that cannot be read are added.
-    """
-    name = str(path)
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in (".csv", ".tsv") and path.is_file():
-        yield from _read_table_file(path, name, "\t" if suffixes[-1] == ".tsv" else ",", faults)
-        return
-    for raw in read_raw_records(name, {}):
-        if raw.problems:
-            faults.append(f"{raw.where}: {raw.problems[0]}")
-        elif isinstance(raw.record, Mapping):
-            yield raw.where, {str(key): value for key, value in raw.record.items()}
-        else:
-            faults.append(f"{raw.where}: expected an object")
-
-
-def _read_table_file(
-    path: Path, name: str, delimiter: str, faults: list[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    result = read_header(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
-    # The first row is the header; titles above it are skipped by ``read_csv_rows``.
-    header: list[str] = []
-    for where, row in read_csv_rows(path, name, result):
-        if isinstance(row, csv.Error):
-            raise InputError(f"{where}: is not CSV ({row})") from None
-        if not header:
-            header = [cell.strip() for cell in row]
-            check_columns(header, name, {})
-            if has_invalid_utf8(header):
-                raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
-        elif len(row) > len(header):
-            faults.append(f"{where}: more cells than the header names")
-        elif bad := [k for k, v in zip(header, row, strict=False) if has_invalid_utf8([v])]:
-            faults.append(f"{where}: {bad[0]}: is not UTF-8; {SAVE_AS_UTF8}")
-        else:
-            yield where, {k: v for k, v in zip_longest(header, row) if k}
-
-
-def _find_columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
+def _find_columns(path: str, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
     """Return the names of columns by field."""
     result = dict(fields)
     for what, usual_names in RATING_FIELDS.items():
@@ -339,7 +286,7 @@ def _read_cells(
 
 
 def _build_ratings(
-    path: Path,
+    path: str,
     cells: Sequence[_RatingCell],
     faults: list[str],
     levels: Sequence[str],

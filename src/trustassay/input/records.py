@@ -78,6 +78,8 @@ def split_names(joined: str) -> list[str]:
 
 MAX_MISSING_LISTED = 3
 """Records without a field that are listed one by one; more of them are reported in one line."""
+MAX_FAULTS_OF_TABLE = 10
+"""Faults of a table that a message lists; the others are counted."""
 MAX_FAULTS_LISTED = 20
 """Faults of one kind that are listed one by one."""
 MAX_NAMES_LISTED = 20
@@ -317,3 +319,10 @@ def parse_value(text: str) -> Any:
         with suppress(ValueError, RecursionError):
             return json.loads(text)
     return parse_printed(text)
+
+
+def raise_faults(faults: Sequence[str], max_listed: int = MAX_FAULTS_OF_TABLE) -> None:
+    """Raise an :class:`InputError` that lists the first faults, if there are any."""
+    if faults:
+        more = f"; and {len(faults) - max_listed:,} more" if len(faults) > max_listed else ""
+        raise InputError("; ".join(faults[:max_listed]) + more)

@@ -3,6 +3,7 @@ disputes; as tables for the terminal, and as a page on the variance of ratings."
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -66,6 +67,8 @@ class AgreementRatio(NamedTuple):
 AgreementFigure = AgreementCoefficient | AgreementRatio
 MAX_COMPARED_RATERS = 40
 """More raters than this have too many pairs to compare."""
+MAX_RATING_VALUES = 20
+"""More different numbers than this are a score, unless the scale is declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,37 @@ class RaterAgreement:
             for (first_rater, second_rater), group in self.pairs.items()
         ]
         return fields_as_json(self) | {"pairs": pairs}
+
+
+def leave_out_scores(ratings: Ratings, source: Any) -> tuple[Ratings, list[str]]:
+    """Leave out the raters whose numbers are scores; return the others, and a remark for each.
+
+    Args:
+        ratings: the ratings. source: what they were read from, for the remarks.
+
+    Raises:
+        UsageError: nothing else is left.
+    """
+    values: dict[str, set[float]] = {}
+    for rating in ratings.ratings:
+        values.setdefault(rating.rater, set()).add(rating.value)
+    if ratings.categories or ratings.scale:
+        return ratings, []
+    name = source if isinstance(source, str | os.PathLike) else "FILE"
+    scores = {rater: len(of) for rater, of in values.items() if len(of) > MAX_RATING_VALUES}
+    remarks = [
+        f"{rater}: {count:,} different values, a score"
+        # Of a long table no column has this name.
+        + (f": trustassay calibrate {name} --score {rater}" if ratings.wide else "")
+        for rater, count in scores.items()
+    ]
+    if len(scores) == len(values):
+        raise UsageError(
+            f"{'; '.join(remarks)}. No ratings are left to compare; if these are, --levels 0..100 "
+            "names their scale"
+        )
+    left = [rating for rating in ratings.ratings if rating.rater not in scores]
+    return replace(ratings, ratings=left), remarks
 
 
 def measure_agreement(
@@ -632,12 +666,12 @@ def describe_variance(variances: VarianceReport) -> list[str]:
 
 
 def build_document(
-    agreement: RaterAgreement, source: Path | None, run: Path | None
+    agreement: RaterAgreement, source: str | None, run: Path | None
 ) -> document.PageDocument | None:
     """Build the page that draws the variance; ``None`` for categories, which have no variance."""
     if agreement.variance is None:
         return None
-    facts = {"ratings": str(source)} if source else {}
+    facts = {"ratings": source} if source else {}
     facts |= {"run": str(run)} if run else {}
     facts |= {"answers": f"{agreement.items:,}"}
     facts |= {
@@ -646,7 +680,7 @@ def build_document(
         for name, group in agreement.variance.groups.items()
     }
     # Either a file of ratings, or a run whose judges voted, or both.
-    of = source or run
+    of = Path(source) if source else run
     return document.PageDocument(
         "agree",
         f"{of.name if of else ''}: variance of ratings",

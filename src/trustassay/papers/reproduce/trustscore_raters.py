@@ -14,8 +14,9 @@ from pathlib import Path
 
 from trustassay.core.labels import read_single_label
 from trustassay.core.sample import Sample, question_key
+from trustassay.input.answer_tables import read_answer_table
 from trustassay.input.journal import is_journal
-from trustassay.input.ratings import RATING_FIELDS, Rating, Ratings, read_ratings, read_table_rows
+from trustassay.input.ratings import RATING_FIELDS, Rating, Ratings, read_ratings
 from trustassay.input.records import InputError
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import (
@@ -87,7 +88,7 @@ def read_right_or_wrong(path: Path) -> Ratings:
 def _describe_word(path: Path, words: set[str]) -> str:
     """Say where the first of some words stands."""
     expected = "expected 1 or 0, or a word such as yes or no, got"
-    for where, row in read_table_rows(path, []):
+    for where, row in read_answer_table(path, RATING_FIELDS["rating"]).list_records():
         for field in RATING_FIELDS["rating"]:
             text = str(row.get(field) or "").strip()
             if text.lower() in words:

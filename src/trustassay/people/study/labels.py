@@ -12,9 +12,10 @@ import numpy as np
 
 from trustassay.core.labels import is_about_wrong
 from trustassay.errors import did_you_mean
+from trustassay.input.answer_tables import read_answer_table
 from trustassay.input.journal import is_journal
 from trustassay.input.labels import LabelKind, LabelValues, UnreadLabels, read_labels
-from trustassay.input.ratings import RATING_FIELDS, Rating, read_ratings, read_table_rows
+from trustassay.input.ratings import RATING_FIELDS, Rating, read_ratings
 from trustassay.input.recognising import ABSENT, reach
 from trustassay.input.records import InputError
 from trustassay.people.study.answers import TEXT_FIELDS, ScoreColumn, StudyAnswers
@@ -266,11 +267,8 @@ class _LabelTable:
         self.label_columns: set[str] = set()
         self.columns: set[str] = set()
         if not is_journal(self.path):
-            # A damaged table is refused as a whole: missing rows would look like missing labels.
-            faults: list[str] = []
-            self.rows = list(read_table_rows(self.path, faults))
-            if faults:
-                raise InputError("; ".join(faults[:5]))
+            wanted = {*source.fields, *source.columns.values(), *KEY_COLUMNS}
+            self.rows = read_answer_table(self.path, wanted).list_records()
             self.columns = {key for _, row in self.rows for key in row}
             # A table without raters: every column that is no key may be a label.
             if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in source.columns:

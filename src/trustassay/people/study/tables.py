@@ -13,8 +13,8 @@ from trustassay.core.labels import is_missing, parse_number, parse_percent
 from trustassay.core.sample import question_key
 from trustassay.errors import UsageError
 from trustassay.input.answer_tables import AnswerTable, TableRow, read_answer_table
-from trustassay.input.ratings import RATING_FIELDS, raise_faults
-from trustassay.input.records import InputError
+from trustassay.input.ratings import RATING_FIELDS
+from trustassay.input.records import InputError, raise_faults
 from trustassay.people.study.answers import (
     ScoreColumn,
     StudyAnswer,
