@@ -285,7 +285,7 @@ def test_labels_chosen_by_the_score_count_where_they_are_even(tmp_path: Path) ->
         if rng.random() > (0.8 if row["jev"] < 0.35 else 0.3):
             row["human"] = ""
     result = calibrate(table(tmp_path / "s.csv", rows), score="jev", label="human")
-    assert result.calibrator.labels.chosen.startswith("evenly drawn above 0.4")
+    assert result.calibrator.labels.chosen.startswith("evenly over the scores above 0.4")
     assert result.above is not None and result.above >= 0.4
     assert result.wrong_share is None and "without a check about" not in result.text
 

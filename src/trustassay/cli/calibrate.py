@@ -214,7 +214,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         say(line)
     for note in result.notes:
         complain(one_line(note))
-    say(f"calibrator: {result.write(out)}")
+    accepts = "" if result.promise else " (gives probabilities, accepts nothing)"
+    say(f"calibrator: {result.write(out)}{accepts}")
     if page:
         build_document(result).write(page)
         say(f"page: {page}")

@@ -9,8 +9,8 @@ Why the promise of the walk holds
 ---------------------------------
 The number n is fixed beforehand. The answers (score, wrong or right) are drawn independently from
 one population. R(t) is the share wrong among scores above t: any function; scores may tie. N(t) and
-W(t) count labelled answers, and wrong ones, with a score above t. The integers c_1, ..., c_n
-(-1: never; c_0 = -1) are fixed beforehand so that P(some k: X_1 + ... + X_k <= c_k) <= delta for
+W(t) count labelled answers, and wrong ones, with a score above t. The integers c_1, ..., c_n (-1:
+never; c_0 = -1) are fixed beforehand so that P(some k: X_1 + ... + X_k <= c_k) <= delta for
 independent X_i with P(X_i = 1) = alpha.
 
 **Theorem.** P(some t with R(t) > alpha has W(t) <= c_N(t)) <= delta.
@@ -19,20 +19,20 @@ The walk accepts the first k for the largest k that ends a tie and has W_k <= c_
 score. Then N(t) = k and W(t) = W_k, so it breaks its promise with a probability of at most delta.
 The theorem says more: all thresholds that pass keep the promise at once.
 
-**1. Ranks.** Put u = P(S > s) + V P(S = s), V uniform and independent of all else. Then u is uniform
-on (0, 1), small u means a high score, and ties are ordered at random. Let r(u) be the probability
-that an answer at u is wrong, and A(x) the integral of r - alpha from 0 to x. For x = P(S > t) > 0,
-R(t) > alpha exactly where A(x) > 0, and the labelled answers with u < x are (with probability 1)
-those with a score above t. So the event of the theorem lies inside E: some x in (0, 1] with
-A(x) > 0 has W(x) <= c_N(x), where N and W now count labelled answers with u < x. A is continuous,
-even where R jumps. Below, the points x of E stay those of the first A.
+**1. Ranks.** Put u = P(S > s) + V P(S = s), V uniform and independent of all else. Then u is
+uniform on (0, 1), small u means a high score, and ties are ordered at random. Let r(u) be the
+probability that an answer at u is wrong, and A(x) the integral of r - alpha from 0 to x. For x =
+P(S > t) > 0, R(t) > alpha exactly where A(x) > 0, and the labelled answers with u < x are (with
+probability 1) those with a score above t. So the event of the theorem lies inside E: some x in (0,
+1] with A(x) > 0 has W(x) <= c_N(x), where N and W now count labelled answers with u < x. A is
+continuous, even where R jumps. Below, the points x of E stay those of the first A.
 
-**2. Good stretches.** {A < 0} is a union of separate intervals. E looks only at points outside them,
-so an interval lies wholly on one side of each such x. Redraw the u of each answer in an interval
-uniformly there, independently of its label: E does not change. If the interval ends before 1, A is
-0 at both ends, so the risk inside is now exactly alpha. If it reaches 1, E has no point in or beyond
-it: give its answers new labels, wrong with probability alpha; E does not change. The new population
-has max(A, 0) in place of A.
+**2. Good stretches.** {A < 0} is a union of separate intervals. E looks only at points outside
+them, so an interval lies wholly on one side of each such x. Redraw the u of each answer in an
+interval uniformly there, independently of its label: E does not change. If the interval ends before
+1, A is 0 at both ends, so the risk inside is now exactly alpha. If it reaches 1, E has no point in
+or beyond it: give its answers new labels, wrong with probability alpha; E does not change. The new
+population has max(A, 0) in place of A.
 
 **3. A bad end.** Suppose A(1) > 0. A(x) - alpha (1 - x) is continuous, -alpha at 0 and positive at
 1, so it is 0 at some x0. Call every answer with u > x0 right. W only falls, so E can only grow. Now
@@ -40,16 +40,17 @@ A(x) = A(x0) - alpha (x - x0) beyond x0, which is at least 0, and 0 at 1.
 
 **4. Coupling.** Now A >= 0 and A(1) = 0. So labels are independent with P(wrong) = alpha, and given
 the label u has the distribution function x + A(x) / alpha if wrong, and x - A(x) / (1 - alpha) if
-right. Wrong answers lie higher. Draw the labels, then independent uniform V_i, and put u_i = Q0(V_i)
-for right answers and Q1(V_i) <= Q0(V_i) for wrong ones, Q being the quantile functions. If all used
-Q0, the order would be independent of the labels, and the wrong ones among the first k would be Y_k,
-partial sums of independent variables like the X_i. Moving wrong answers up never improves the rank
-of a right one, so W_k >= Y_k for all k together, and P(E) <= P(some k: Y_k <= c_k) <= delta.
+right. Wrong answers lie higher. Draw the labels, then independent uniform V_i, and put u_i =
+Q0(V_i) for right answers and Q1(V_i) <= Q0(V_i) for wrong ones, Q being the quantile functions. If
+all used Q0, the order would be independent of the labels, and the wrong ones among the first k
+would be Y_k, partial sums of independent variables like the X_i. Moving wrong answers up never
+improves the rank of a right one, so W_k >= Y_k for all k together, and P(E) <= P(some k: Y_k <=
+c_k) <= delta.
 
 The coupling is made answer by answer, so it holds for nested samples together: with L looks at
 fixed numbers of labels and delta / L each, all their promises hold together. A plan that rates the
-upper half first (:mod:`trustassay.people.label.calibration_plan`) walks over one of two samples that
-are fixed before any label, each independent draws, so each has half of the delta of its look.
+upper half first (:mod:`trustassay.people.label.calibration_plan`) walks over one of two samples
+that are fixed before any label, each independent draws, so each has half of the delta of its look.
 Answers to one question are dependent and outside the theorem: with five answers a question, alike
 in score and label, about half of the promises broke in a simulation.
 """

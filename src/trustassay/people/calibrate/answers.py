@@ -136,6 +136,11 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         for label in labels
         if label.unread
     ]
+    if group:
+        notes.append(
+            f"{amount(len(groups), 'answer')} to {len(np.unique(groups)):,} different values of "
+            f"{group}: these answers depend on each other (--group none if they do not)"
+        )
     for count, what in (
         (int((~np.isnan(wrong) & failed).sum()), "could not be scored and is left out"),
         (int((~np.isnan(wrong) & np.isnan(column.values) & ~failed).sum()), "has no score"),

@@ -266,11 +266,11 @@ def _choose_labels(
         if look <= (last.labels.look if last is not None else 0):
             return None
     not_below = find_evenly_rated(answers)
-    chosen = "all answers" if n == len(answers.scores) else "evenly drawn"
+    chosen = "all answers" if n == len(answers.scores) else "evenly over the scores"
     if not_below > -math.inf:
         edge = answers.score.sign * not_below
         side = "above" if answers.score.sign > 0 else "below"
-        chosen = f"evenly drawn {side} {edge:.4g} alone, where they count"
+        chosen = f"evenly over the scores {side} {edge:.4g} alone, where they count"
     used = labelled & (answers.scores > not_below)
     return _CountedLabels(used, chosen, delta / len(looks), not_below, look, len(looks))
 

@@ -25,9 +25,14 @@ def write_lines(result: Calibration) -> list[str]:
     for promise in result.calibrator.promises:
         lines += _write_promise(result, promise)
     lines.append(_write_reliability(result))
-    if result.promise is not None:
-        lines += _write_price(result, result.promise)
-    lines.append("For answers like these, labelled like these. Watch: trustassay monitor --audit")
+    if result.promise is None:
+        return lines
+    lines += _write_price(result, result.promise)
+    chance = ""
+    if result.calibrator.labels.n < result.answers:
+        chance = ", if chance chose whom to label (a choice by the score alone would be noticed)"
+    lines.append(f"For answers like these, labelled like these{chance}.")
+    lines.append("Watch it: trustassay monitor --audit calibrator.json")
     return lines
 
 
@@ -86,16 +91,17 @@ def _write_price(result: Calibration, promise: ThresholdPromise) -> Iterator[str
         f"most {ANSWERS_IN_EXAMPLE * passed:.0f} wrong ones pass"
     )
     wrong = result.wrong_share
+    if not asked:
+        return
     # Labels that stand for one part of the scores do not say how many are wrong in all.
-    if wrong is None or promise.of:
+    if wrong is None or promise.of or wrong <= passed:
         yield line
         return
     yield f"{line}; without a check about {ANSWERS_IN_EXAMPLE * wrong:.0f} would"
-    if asked and wrong > passed:
-        yield (
-            f"  A person reads {asked / (wrong - passed):.1f} answers for each wrong one stopped; "
-            f"{1 / wrong:.1f} if they were picked at random"
-        )
+    yield (
+        f"  A person reads {asked / (wrong - passed):.1f} answers for each wrong one stopped; "
+        f"{1 / wrong:.1f} if they were picked at random"
+    )
 
 
 def build_document(result: Calibration) -> document.PageDocument:
