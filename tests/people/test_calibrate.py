@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from tests.support import needed
 from trustassay import calibrate, rescore, score
 from trustassay.core import registry
 from trustassay.core.metric import Assessment, Context, Figure, Mean, Metric, directions
@@ -344,6 +345,25 @@ def test_raters_who_disagree_or_cannot_tell_count_as_wrong(tmp_path: Path) -> No
     ]
     other = calibrate(table(tmp_path / "l.csv", long), score="jev", label="verdict")
     assert other.calibrator.promises == result.calibrator.promises
+
+
+def test_adjudicated_labels_make_the_promise_include_what_raters_miss(tmp_path: Path) -> None:
+    rows = [{**row, "truth": ""} for row in scored(400, 60)]
+    # 40 wrong answers were adjudicated, of which the raters missed 4.
+    for at, row in enumerate(rows[340:380]):
+        row["truth"], row["human"] = "bad", "good" if at < 4 else "bad"
+    path = table(tmp_path / "s.csv", rows)
+    plain = calibrate(path, score="jev", label="human").calibrator.promises[0]
+    result = calibrate(path, score="jev", label="human", truth="truth")
+    promise = result.calibrator.promises[0]
+    beta = needed("scipy.stats").beta
+    assert promise.missed == pytest.approx(beta.ppf(0.975, 5, 36))
+    assert promise.accepted < plain.accepted
+    assert "with the 24 % of errors that raters may miss" in result.text
+    with pytest.raises(InputError, match="no rated answer is wrong there"):
+        calibrate(
+            [{**row, "truth": "good"} for row in rows], score="jev", label="human", truth="truth"
+        )
 
 
 def test_labels_that_mean_the_opposite_are_named(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import needed
 from trustassay.statistics.warranty import (
     AUDIT_ALARM,
     AuditEvidence,
@@ -63,7 +64,7 @@ def test_the_boundary_is_crossed_as_often_as_delta_allows(
     tolerated = boundary.at_each(n).tolist()
     assert 0 < crossing(tolerated) <= delta
     # The next larger level would cross more often, or the level is delta itself.
-    from scipy.stats import binom  # type: ignore[import-untyped]
+    binom = needed("scipy.stats").binom
 
     larger = [int(binom.ppf(boundary.level * 1.5, k, alpha)) for k in range(1, n + 1)]
     larger = [

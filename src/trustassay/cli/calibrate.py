@@ -141,6 +141,18 @@ def calibrate(  # noqa: PLR0913 - one argument an option
             rare=True,
         ),
     ],
+    truth: Annotated[
+        str,
+        Flag(
+            "--truth",
+            "A field with adjudicated labels of some rated answers: the promise then includes the "
+            "errors that raters miss.",
+            metavar="FIELD",
+            group=LABELS,
+            default="",
+            rare=True,
+        ),
+    ],
     sheet: Annotated[str, Flag("--sheet", "The sheet of a workbook.", group=INPUT, default="")],
     apply: Annotated[
         Path | None,
@@ -208,6 +220,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         fields=fields,
         sheet=sheet,
         judge=judge,
+        truth=truth,
         seed=seed,
     )
     for line in result.lines:

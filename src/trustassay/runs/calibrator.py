@@ -132,6 +132,9 @@ class ThresholdPromise(JsonForm):
     """Why there is no threshold; empty if there is one."""
     needed: int | None = None
     """About how many labels would do, if that can be estimated."""
+    missed: float = 0.0
+    """The share of wrong answers that raters may call right, if adjudicated labels say it; the
+    promise includes these."""
     of: str = ""
     """The value of the calibrator's ``by`` that it is about; empty for all answers."""
 
@@ -306,7 +309,7 @@ def _check_values(calibrator: Calibrator) -> None:
     shares = {"curve.values": curve.values, "spread.shares": spread.shares}
     shares["spread.missing"] = (spread.missing,)
     for place, promise in enumerate(calibrator.promises):
-        numbers = (promise.at_most, promise.confidence, promise.share, promise.delta)
+        numbers = (promise.at_most, promise.confidence, promise.share, promise.missed)
         shares[f"promises[{place}]"] = numbers
     for name, values in shares.items():
         if not all(0 <= value <= 1 for value in values):
@@ -476,8 +479,11 @@ def _read_value(assessment: Assessment, part: str) -> float:
 def describe_promise(promise: ThresholdPromise) -> str:
     """Return a promise in words."""
     about = "" if promise.exact else "about "
+    whose = "as people label them"
+    if promise.missed:
+        whose = f"with the {100 * promise.missed:.0f} % of errors that raters may miss"
     return (
-        f"at most {100 * promise.at_most:.3g} % of those are wrong, as people label them "
+        f"at most {100 * promise.at_most:.3g} % of those are wrong, {whose} "
         f"(confidence {about}{100 * promise.confidence:.3g} %)"
     )
 

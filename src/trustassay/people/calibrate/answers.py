@@ -25,6 +25,7 @@ from trustassay.people.study.tables import read_source
 from trustassay.runs.calibrator import CalibratedScore, ScoreOrigin
 from trustassay.runs.needs import list_needed_backends
 from trustassay.statistics import Bools, Floats, Places
+from trustassay.statistics.distributions import bisection, incomplete_beta
 from trustassay.statistics.resampling import cluster_numbers
 from trustassay.text.words import amount
 
@@ -44,6 +45,7 @@ class SourceOptions:
     group: str = ""
     by: str = ""
     judge: Sequence[str] = ()
+    truth: str = ""
     ratings: Sequence[Path] = ()
     positive: Sequence[str] = ()
     at_least: float | None = None
@@ -78,6 +80,9 @@ class ScoredAnswers:
     """The value of the field ``by`` of each answer."""
     keys: Sequence[tuple[str, str]]
     """The id and the model of each answer."""
+    missed: float | None
+    """The most, with a confidence of 97.5 %, of the wrong answers that raters call right, by the
+    adjudicated labels; ``None`` without any."""
     notes: Sequence[str]
     """Remarks on the input."""
     opposite: str = ""
@@ -118,7 +123,7 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         UnknownNameError: a run has no such score.
     """
     names = list(options.label) or ([] if options.ratings else [DEFAULT_LABEL])
-    extra = [name for name in (options.group, options.by, *options.judge) if name]
+    extra = [name for name in (options.group, options.by, options.truth, *options.judge) if name]
     fields = list(dict.fromkeys([*names, *(name for name in extra if name != NO_GROUP)]))
     scores = [options.score] if options.score else []
     answers = read_source(source, fields, scores=scores, people=names, sheet=options.sheet)
@@ -158,6 +163,7 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         group,
         [_read_text(row.fields.get(options.by)) for row in answers.rows],
         [(row.id, row.model) for row in answers.rows],
+        _bound_missed(answers, wrong, options) if options.truth else None,
         notes,
         labels[0].opposite if len(labels) == 1 else "",
     )
@@ -235,6 +241,20 @@ def pool_strictly(labels: Sequence[Label]) -> tuple[Floats, Floats]:
     strict = np.where(rated, (says_wrong | undecided).astype(float), math.nan)
     lenient = np.where(rated, (says_wrong & ~says_right).astype(float), math.nan)
     return strict, lenient
+
+
+def _bound_missed(answers: StudyAnswers, wrong: Floats, options: SourceOptions) -> float:
+    """Return the upper 97.5 % bound of the share of wrong answers that raters call right."""
+    (label,) = _read_labels(answers, [options.truth], replace(options, ratings=()))
+    truly_wrong = (label.values == 0) & ~np.isnan(wrong)
+    n, missed = int(truly_wrong.sum()), int((wrong[truly_wrong] == 0).sum())
+    if not n:
+        raise InputError(f"--truth {options.truth}: no rated answer is wrong there; nothing to see")
+    if missed == n:
+        raise InputError(f"--truth {options.truth}: raters call all {n:,} wrong answers right")
+    # Clopper and Pearson 1934: the p at which so few missed ones have a probability of 2.5 %.
+    low, high = bisection(lambda p: incomplete_beta(n - missed, missed + 1, 1 - p) >= 0.025, 0, 1)
+    return (low + high) / 2
 
 
 def _find_groups(answers: StudyAnswers, name: str) -> tuple[Places, str]:

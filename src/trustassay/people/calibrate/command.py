@@ -96,6 +96,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     fields: Mapping[str, str] | None = None,
     sheet: str = "",
     judge: str | Sequence[str] = (),
+    truth: str = "",
     seed: int = 0,
 ) -> Calibration:
     """Find the threshold of a score above which at most a share of the answers is wrong.
@@ -123,6 +124,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         sheet: the sheet of a workbook.
         judge: columns that name the judge's model, version or prompt; another value later suspends
             the promise.
+        truth: a field with adjudicated labels of some rated answers; the promise then includes the
+            wrong answers that raters miss, if these do not depend on the score.
         seed: of the draws of ``exact``.
 
     Raises:
@@ -144,6 +147,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         group,
         by,
         as_list(judge),
+        truth,
         as_paths(ratings),
         as_list(positive),
         at_least,

@@ -60,6 +60,10 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
     promise = ThresholdPromise(
         alpha, terms.confidence, look=terms.look, looks=terms.looks, delta=delta
     )
+    if answers.missed is not None:
+        # Of the wrong answers at least 1 - f are labelled so; the bound of f takes half of delta.
+        promise = replace(promise, missed=answers.missed)
+        alpha, delta = alpha * (1 - answers.missed), delta / 2
     places = np.flatnonzero(used & (answers.scores > terms.not_below))
     is_grouped = bool(answers.group)
     if is_grouped and terms.exact:
