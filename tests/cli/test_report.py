@@ -131,7 +131,7 @@ def test_choices_between_two_answers_are_no_ratings_of_one(cli: Cli, run: Path) 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "r.csv: no ratings in it"),
+        ("", "r.csv: contains no records"),
         ("x,y\n1,2\n", "expected a column item or id"),
         ("item,rater,rating\na,b,4\na,c,good\n", "r.csv:3: rating: expected a number"),
     ],

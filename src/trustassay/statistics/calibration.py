@@ -1,7 +1,5 @@
 """How good probabilities of being right are."""
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -36,34 +34,6 @@ def calibration_error(
     # Sums instead of means: the weights by the bins' sizes cancel against the means' denominators.
     gaps = np.abs(np.bincount(place, probabilities, bins) - np.bincount(place, true, bins))
     return float(gaps.sum() / len(probabilities))
-
-
-class ReliabilityBin(NamedTuple):
-    """Probabilities of similar size."""
-
-    n: int
-    """How many they are."""
-    chance: float
-    """Their mean."""
-    true: float
-    """The share that is true."""
-
-
-def reliability_bins(chances: ArrayLike, truth: ArrayLike) -> list[ReliabilityBin]:
-    """Return the non-empty bins of :func:`calibration_error`, the lowest first.
-
-    Args:
-        chances: probabilities, shape (n,). truth: whether each is true, shape (n,).
-    """
-    probabilities, true = np.asarray(chances, dtype=np.float64), np.asarray(truth, dtype=np.float64)
-    place = assign_bins(probabilities)
-    n = np.bincount(place, minlength=RELIABILITY_BINS)
-    means = [
-        np.bincount(place, values, RELIABILITY_BINS) / np.maximum(n, 1)
-        for values in (probabilities, true)
-    ]
-    columns = zip(n.tolist(), *(values.tolist() for values in means), strict=True)
-    return [ReliabilityBin(*column) for column in columns if column[0]]
 
 
 def balanced_accuracy(chances: ArrayLike, truth: ArrayLike, threshold: float = 0.5) -> float | None:

@@ -416,18 +416,3 @@ def roc_curve(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
         reached = np.cumsum(of_class)[ends] / of_class.sum()
         result.append(np.concatenate([[0.0], reached]))
     return result[0], result[1]
-
-
-def mean_label_of_top(scores: ArrayLike, labels: ArrayLike) -> Floats:
-    """Return the mean label of the k answers with the highest scores, for k = 1 ... n, shape (n,).
-
-    Where the k-th score is tied, the mean is the expected one of a random choice among the ties.
-    With labels of 0 and 1, 1 minus the mean is the risk at a coverage of k / n (El-Yaniv and Wiener
-    2010).
-    """
-    x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    order = np.argsort(-x, kind="stable")
-    _, places, counts = np.unique(-x[order], return_inverse=True, return_counts=True)
-    # Each tied answer counts with the mean label of its ties: the expectation over their orders.
-    of_ties = np.bincount(places, y[order], len(counts)) / np.maximum(counts, 1)
-    return np.asarray(np.cumsum(of_ties[places]) / np.arange(1, len(x) + 1))

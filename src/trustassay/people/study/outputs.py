@@ -27,8 +27,7 @@ from trustassay.report import document
 from trustassay.report.charts import MAX_CURVES, NamedCurve, Plot, RescueCount, box_svg, heat_svg
 from trustassay.report.text import ends_text, number, p_text
 from trustassay.statistics import Floats
-from trustassay.statistics.calibration import reliability_bins
-from trustassay.statistics.correlation import mean_label_of_top, roc_curve
+from trustassay.statistics.correlation import roc_curve
 from trustassay.statistics.intervals import Estimate
 from trustassay.text.words import amount
 
@@ -262,8 +261,6 @@ TABLE_COLUMNS = (
 )  # fmt: skip
 MAX_CURVE_POINTS = 200
 """Most points that are drawn of a curve."""
-MIN_ANSWERS_OF_POINT = 10
-"""Points of a curve with fewer answers are left out: one answer would change them by a tenth."""
 MAX_LEVELS = 11
 THIRDS = ("lowest third", "middle third", "highest third")
 
@@ -353,7 +350,7 @@ def _build_label_blocks(study_of_label: LabelStudy, folder: Path | None) -> list
         parts.append(document.Chart(title, note, [document.interval_bars(ends, style="thin")]))
     # 3. Curves of the scores.
     parts += document.curves(
-        [column.name for column in drawn], list(_build_plots(drawn, study_of_label.label))
+        [column.name for column in drawn], list(_build_roc(drawn, study_of_label.label))
     )
     # 4. Distributions of the scores by label.
     if spreads := [
@@ -449,82 +446,24 @@ def _select_both(column: ScoreColumn, label: Label) -> tuple[Floats, Floats]:
     return column.values[has_both], label.values[has_both]
 
 
-def _build_plots(columns: Sequence[ScoreColumn], label: Label) -> Iterator[Plot]:
-    pairs = [(at, column, *_select_both(column, label)) for at, column in enumerate(columns)]
-    # Without two classes there is no error rate; the curve shows the mean label instead.
-    risk = label.kind == "binary"
-    if risk:
-        # A ROC curve needs answers of both classes.
-        two = [pair for pair in pairs if 0 < pair[3].sum() < len(pair[3])]
-        lines = [
-            NamedCurve(column.name, _thin_curve(*roc_curve(x, y)), at) for at, column, x, y in two
-        ]
-        if lines:
-            yield Plot(
-                "ROC",
-                "Share of right answers accepted by share of wrong ones, as the threshold falls.",
-                "wrong answers accepted",
-                "right answers accepted",
-                lines,
-                diagonal=True,
-            )
+def _build_roc(columns: Sequence[ScoreColumn], label: Label) -> Iterator[Plot]:
+    """Yield the ROC curves, if labels are of two classes; ``calibrate`` draws the others."""
+    pairs = [(at, column.name, *_select_both(column, label)) for at, column in enumerate(columns)]
     lines = [
-        NamedCurve(column.name, build_coverage_points(x, y, risk=risk), at)
-        for at, column, x, y in pairs
-        # A curve of fewer answers would have no point that means anything.
-        if len(y) > MIN_ANSWERS_OF_POINT
+        NamedCurve(name, _thin_curve(*roc_curve(x, y)), at)
+        for at, name, x, y in pairs
+        # A ROC curve needs answers of both classes.
+        if label.kind == "binary" and 0 < y.sum() < len(y)
     ]
     if lines:
-        heights = [y for line in lines for _, y in line.points]
         yield Plot(
-            "Risk and coverage" if risk else "Mean label of what is kept",
-            f"From {MIN_ANSWERS_OF_POINT} answers on, kept from the highest score down: "
-            + ("the share of wrong ones among them." if risk else "the mean of their labels."),
-            "share of answers kept",
-            "wrong among them" if risk else "mean label",
+            "ROC",
+            "Share of right answers accepted by share of wrong ones, as the threshold falls.",
+            "wrong answers accepted",
+            "right answers accepted",
             lines,
-            # The axis is cut to the curves: risks of 1 and 2 % must be distinguishable.
-            (min(heights), max(heights)),
+            diagonal=True,
         )
-    if risk:
-        reliable = [
-            NamedCurve(column.name, points, at, dots=True)
-            for at, column, x, y in pairs
-            if column.probability and (points := build_reliability_points(x, y))
-        ]
-        if reliable:
-            yield Plot(
-                "Reliability",
-                "The score read as a probability: of answers with about the same score, "
-                f"{MIN_ANSWERS_OF_POINT} or more, the share that is right.",
-                "mean score",
-                "right among them",
-                reliable,
-                diagonal=True,
-            )
-
-
-def build_coverage_points(
-    scores: Floats, labels: Floats, *, risk: bool
-) -> list[tuple[float, float]]:
-    """Return the points (share of answers kept, mean label of these), from 10 answers on.
-
-    With ``risk`` the height is 1 minus the mean label.
-    """
-    means = mean_label_of_top(scores, labels)
-    shares = np.arange(1, len(labels) + 1) / len(labels)
-    heights = 1 - means if risk else means
-    return _thin_curve(shares[MIN_ANSWERS_OF_POINT - 1 :], heights[MIN_ANSWERS_OF_POINT - 1 :])
-
-
-def build_reliability_points(chances: Floats, labels: Floats) -> list[tuple[float, float]]:
-    """Return (mean probability, share of right answers) of each bin with 10 answers or more."""
-    bins = reliability_bins(chances, labels)
-    return [
-        (interval_bin.chance, interval_bin.true)
-        for interval_bin in bins
-        if interval_bin.n >= MIN_ANSWERS_OF_POINT
-    ]
 
 
 def _thin_curve(x: Floats, y: Floats) -> list[tuple[float, float]]:
