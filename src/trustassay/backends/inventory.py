@@ -15,6 +15,7 @@ from trustassay.backends import registry
 from trustassay.backends.embedded import read_card, weights_folder
 from trustassay.backends.endpoint_chat import run_blocking, run_in_time
 from trustassay.backends.functions import CHECK_PAIRS, check_labels, import_object
+from trustassay.backends.http import find_base_variable
 from trustassay.backends.registry import Scheme, find, load, load_plugin, package_of, schemes
 from trustassay.backends.resolve import make_blocking
 from trustassay.core.capabilities import ChatRequest, LocalChatModel
@@ -202,7 +203,7 @@ def _describe_endpoint(scheme: Scheme, used_for: str) -> BackendState:
     except BackendError as error:  # what the environment says of the address
         return BackendState(scheme.form, used_for, f"broken: {error}", broken=True)
     state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
-    if os.environ.get(f"{address.scheme.upper()}_BASE_URL"):
+    if os.environ.get(find_base_variable(address.scheme)):
         state += f"; asks {address.base}"
     return BackendState(scheme.form, used_for, state)
 
