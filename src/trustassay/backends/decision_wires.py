@@ -119,8 +119,9 @@ def parse_reply(
         details = diagnostics.get(f"q{place}") if isinstance(diagnostics, Mapping) else None
         read = _read_answer(name, question, answer, details)
         if isinstance(read, DecisionAnswer):
-            # The tokens are those of the call: one of its questions carries them.
-            counts = [count if place == 0 or count is None else 0 for count in tokens]
+            # The tokens are those of the call: the first of its answers carries them.
+            is_first = not any(isinstance(other, DecisionAnswer) for other in result)
+            counts = [count if is_first or count is None else 0 for count in tokens]
             answered_by = model[:200] if isinstance(model, str) else ""
             read = replace(read, model=answered_by, prompt_tokens=counts[0], reply_tokens=counts[1])
         result.append(read)
