@@ -145,7 +145,12 @@ def _try_embedder(embedder: Any) -> str:
     return f", {len(vector)} dimensions"
 
 
-_USED_FOR = {"entailer": "entailment", "chat model": "chat", "embedder": "embedding"}
+_USED_FOR = {
+    "entailer": "entailment",
+    "chat model": "chat",
+    "decision model": "judging",
+    "embedder": "embedding",
+}
 """Kinds of backends that are listed, and what they are used for."""
 _TRIALS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "chat": ("chat model", _try_chat),

@@ -219,7 +219,6 @@ def is_decision_model(choice: Any) -> bool:
     """Whether a URI or an object is a decision model, and no chat model."""
     if not isinstance(choice, str):
         return isinstance(choice, DecisionModel)
-    # python:MODULE:FUNCTION may be anything, and is then a chat model.
     return bool(find("decision model", choice)[0]) and not find("chat model", choice)[0]
 
 
@@ -641,7 +640,9 @@ for _built_in in (
             form="python:MODULE:FUNCTION",
             slow=True,
         )
+        # What python:MODULE:FUNCTION names as a judge is a chat model.
         for kind in KINDS
+        if kind != "decision model"
     ),
 ):
     _SCHEMES[_built_in.kind, _built_in.name] = _built_in

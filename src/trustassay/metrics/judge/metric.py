@@ -303,7 +303,8 @@ class Judge(JudgeOptions):
         """One judge or several, or an entailer."""
         if self.by == "entailer":
             return (Need("entail"),)
-        ignored = self.list_changed("repeats early logprobs constrained prompt".split())
+        options = "repeats early logprobs constrained prompt temperature max_tokens"
+        ignored = self.list_changed(options.split())
         reason = f"ignores {' and '.join(ignored)}; leave it out" if ignored else ""
         if self.scale.ordinal and len(self.scale.levels) > MAX_SCORE_LEVELS:
             reason = f"takes {MAX_SCORE_LEVELS} levels; {self.scale.name} has more"
