@@ -21,6 +21,7 @@ from trustassay.core.capabilities import (
     BatchLimits,
     ChatModel,
     ChatRequest,
+    DecisionModel,
     Embedder,
     EndpointLimits,
     Entailer,
@@ -34,7 +35,6 @@ from trustassay.core.capabilities import (
     TokenEmbedder,
     Vectors,
 )
-from trustassay.core.decisions import DecisionModel
 from trustassay.errors import BackendError, did_you_mean
 
 

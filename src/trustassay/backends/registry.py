@@ -24,7 +24,6 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, recommended
-from trustassay.core.decisions import DecisionModel
 from trustassay.errors import (
     BackendError,
     FaultsError,
@@ -218,6 +217,9 @@ def find(kind: str, uri: str) -> tuple[Scheme | None, str]:
 def is_decision_model(choice: Any) -> bool:
     """Whether a URI or an object is a decision model, and no chat model."""
     if not isinstance(choice, str):
+        # Imports numpy, which help texts need not wait for.
+        from trustassay.core.capabilities import DecisionModel
+
         return isinstance(choice, DecisionModel)
     return bool(find("decision model", choice)[0]) and not find("chat model", choice)[0]
 

@@ -311,6 +311,29 @@ class ChatModel(Protocol):
 
 
 @runtime_checkable
+class DecisionModel(Protocol):
+    """Answers questions with probabilities and writes no text: an endpoint.
+
+    Optional attributes as of :class:`ChatModel`, with ``endpoint_limits`` in place of ``limits``.
+    """
+
+    name: str
+    limits: BatchLimits
+    """At most 64 items, and ``alike``: the questions of a call have one state."""
+
+    async def adecide(
+        self, questions: Sequence[DecisionQuestion]
+    ) -> Sequence[DecisionAnswer | BackendError]:
+        """Answer questions about one state, in one try.
+
+        A question that fails alone has its error in place of an answer.
+
+        Raises:
+            CallError: the try failed for all, and how.
+        """
+
+
+@runtime_checkable
 class LocalChatModel(Protocol):
     """Generates text, a batch at a time, in this process; ``limits`` (:class:`BatchLimits`)."""
 

@@ -1,11 +1,10 @@
 """Questions that a decision model answers by probabilities, and its answers as received."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
-from trustassay.errors import BackendError, CallError, UnparsedError
+from trustassay.errors import CallError, UnparsedError
 
 QuestionKind = Literal["yes_no", "choice", "score"]
 YES_NO = ("yes", "no")
@@ -60,28 +59,6 @@ class DecisionAnswer:
     """Tokens of the whole call for its first question, 0 for the others."""
     reply_tokens: int | None = None
     """The same for the reply."""
-
-
-@runtime_checkable
-class DecisionModel(Protocol):
-    """Answers questions with probabilities and writes no text: an endpoint.
-
-    Optional attributes as of :class:`~trustassay.core.capabilities.ChatModel`, and ``limits``
-    (:class:`~trustassay.core.capabilities.BatchLimits`) besides ``endpoint_limits``.
-    """
-
-    name: str
-
-    async def adecide(
-        self, questions: Sequence[DecisionQuestion]
-    ) -> Sequence[DecisionAnswer | BackendError]:
-        """Answer questions about one state, in one try.
-
-        A question that fails alone has its error in place of an answer.
-
-        Raises:
-            CallError: the try failed for all, and how.
-        """
 
 
 def compute_probabilities(

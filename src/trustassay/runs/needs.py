@@ -155,6 +155,17 @@ def list_demands(metrics: Iterable[Metric], given_words: Container[str] = ()) ->
     return demands
 
 
+def can_be_served(metric: Metric, backends_by_option: Mapping[str, Any]) -> bool:
+    """Whether the backends that the user gave can serve a metric with these options."""
+    given_backends = {word: choice for word, choice in backends_by_option.items() if choice}
+    try:
+        for demand in list_demands([metric], given_backends):
+            demand.choices(given_backends)
+    except UsageError:
+        return False
+    return True
+
+
 def resolve_metrics(
     metrics: Sequence[Metric], inventory: Inventory, backends: Mapping[str, Any]
 ) -> list[Metric]:

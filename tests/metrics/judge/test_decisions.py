@@ -13,6 +13,7 @@ from tests.metrics.judge.helpers import Scripted, answers, steady
 from trustassay.api import Run, plan, rescore, score
 from trustassay.errors import UnknownNameError, UsageError
 from trustassay.metrics.judge.metric import Judge
+from trustassay.runs.needs import can_be_served
 from trustassay.runs.remarks import write_remarks
 
 DIALECTS = [("decisions", "openai"), ("decisions", "vllm"), ("systemone", "vllm")]
@@ -157,6 +158,12 @@ def test_options_that_it_would_ignore_are_refused(options: dict[str, Any], messa
         with pytest.raises(UsageError, match=f"which {message}"):
             judge(answers([5]), f"systemone:m@{server.url}", Judge(**options))
         assert not server.requests
+
+
+def test_an_audit_leaves_out_what_a_decision_model_cannot_notice() -> None:
+    for uri, served in (("systemone:m", False), ("openai:m", True)):
+        assert can_be_served(Judge(), {"judge": uri, "model": None})
+        assert can_be_served(Judge(temperature=1), {"judge": [uri, "openai:other"]}) == served
 
 
 def test_more_than_ten_levels_are_refused(tmp_path: Path) -> None:
