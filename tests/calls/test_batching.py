@@ -152,6 +152,15 @@ def test_batches_are_as_large_as_the_limits_allow() -> None:
     assert not list(batches([], BatchLimits()))
 
 
+def test_a_batch_holds_one_first_text_if_the_limits_want_it() -> None:
+    recorder = Recorder(limits=BatchLimits(items=3, tokens=None, order="text", alike=True))
+    pairs = [(f"premise {i % 2}", f"hypothesis {i}") for i in range(10)]
+    ask(recorder, pairs)
+    assert sorted(len(batch) for batch in recorder.batches) == [2, 2, 3, 3]
+    assert all(len({premise for premise, _ in batch}) == 1 for batch in recorder.batches)
+    assert sorted(p for batch in recorder.batches for p in batch) == sorted(pairs)
+
+
 def test_requests_of_many_samples_meet_in_one_batch() -> None:
     recorder = Recorder()
 

@@ -21,6 +21,7 @@ from trustassay.core.capabilities import (
     BatchLimits,
     ChatModel,
     ChatRequest,
+    DecisionModel,
     Embedder,
     EndpointLimits,
     Entailer,
@@ -289,6 +290,7 @@ _WRAPPERS: Mapping[str, tuple[Any, Any]] = {
 }
 """Kinds of backends that may be functions: an object's protocol, and a function's class."""
 _OBJECT_PROTOCOLS: Mapping[str, tuple[type, str]] = {
+    "decision model": (DecisionModel, "a decision model with name and adecide"),
     "token embedder": (TokenEmbedder, "a token embedder with name and token_vectors"),
     "retriever": (Retriever, "a retriever with name and search"),
     "linker": (

@@ -263,6 +263,8 @@ SERVICES = {
     "gemini": ("https://generativelanguage.googleapis.com", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
     "ollama": ("http://127.0.0.1:11434/v1", ()),
     "llamafile": ("http://127.0.0.1:8080/v1", ()),
+    "systemone": ("https://api.typesafe.ai", ("TYPESAFE_API_KEY",)),
+    "decisions": ("https://api.openai.com", ("OPENAI_API_KEY",)),
 }
 """Address of each service, and the variables that may hold its key; a local one has none."""
 
@@ -276,9 +278,15 @@ def service_address(scheme: str, remainder: str) -> EndpointAddress:
     base, keys = SERVICES[scheme]
     if not keys:
         return EndpointAddress.parse(scheme, remainder, base=base, key="")
-    service_base = os.environ.get(f"{scheme.upper()}_BASE_URL") or base
+    service_base = os.environ.get(find_base_variable(scheme)) or base
     key = next((name for name in keys if os.environ.get(name)), keys[0])
     return EndpointAddress.parse(scheme, remainder, base=service_base, key=key, public=base)
+
+
+def find_base_variable(scheme: str) -> str:
+    """Return the variable that may name another address of a service: ``OPENAI_BASE_URL``."""
+    _, keys = SERVICES[scheme]
+    return keys[0].removesuffix("API_KEY") + "BASE_URL" if keys else ""
 
 
 def _parse_option(scheme: str, name: str, value: str, kind: Callable[[str], Any]) -> Any:
@@ -477,7 +485,8 @@ class HttpEndpoint:
             )
         flagged = status == 403 and "moderation" in text.lower()  # OpenRouter, of one prompt
         # Key, credit, permission or model: every other request would fail as well.
-        if (status in (401, 402, 403, 404) and not flagged) or _CLOSED_MESSAGES.search(text):
+        # So would they if the server does not implement this for its model (501).
+        if (status in (401, 402, 403, 404, 501) and not flagged) or _CLOSED_MESSAGES.search(text):
             return self._error(message, "closed")
         # Temporary failures; retry.py waits and tries again.
         if status == 429:

@@ -15,6 +15,7 @@ from trustassay.backends import registry
 from trustassay.backends.embedded import read_card, weights_folder
 from trustassay.backends.endpoint_chat import run_blocking, run_in_time
 from trustassay.backends.functions import CHECK_PAIRS, check_labels, import_object
+from trustassay.backends.http import find_base_variable
 from trustassay.backends.registry import Scheme, find, load, load_plugin, package_of, schemes
 from trustassay.backends.resolve import make_blocking
 from trustassay.core.capabilities import ChatRequest, LocalChatModel
@@ -144,7 +145,12 @@ def _try_embedder(embedder: Any) -> str:
     return f", {len(vector)} dimensions"
 
 
-_USED_FOR = {"entailer": "entailment", "chat model": "chat", "embedder": "embedding"}
+_USED_FOR = {
+    "entailer": "entailment",
+    "chat model": "chat",
+    "decision model": "judging",
+    "embedder": "embedding",
+}
 """Kinds of backends that are listed, and what they are used for."""
 _TRIALS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "chat": ("chat model", _try_chat),
@@ -202,7 +208,7 @@ def _describe_endpoint(scheme: Scheme, used_for: str) -> BackendState:
     except BackendError as error:  # what the environment says of the address
         return BackendState(scheme.form, used_for, f"broken: {error}", broken=True)
     state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
-    if os.environ.get(f"{address.scheme.upper()}_BASE_URL"):
+    if os.environ.get(find_base_variable(address.scheme)):
         state += f"; asks {address.base}"
     return BackendState(scheme.form, used_for, state)
 

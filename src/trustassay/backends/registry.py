@@ -36,6 +36,7 @@ ENTRY_POINT_GROUP = "trustassay.backends"
 KINDS: Mapping[str, str] = {
     "entailer": "entailer",
     "chat model": "chat model",
+    "decision model": "decision model",
     "embedder": "embedder",
     "token embedder": "token embedder",
     "similarity": "similarity",
@@ -213,6 +214,16 @@ def find(kind: str, uri: str) -> tuple[Scheme | None, str]:
     return _SCHEMES.get((kind, name)), remainder
 
 
+def is_decision_model(choice: Any) -> bool:
+    """Whether a URI or an object is a decision model, and no chat model."""
+    if not isinstance(choice, str):
+        # Imports numpy, which help texts need not wait for.
+        from trustassay.core.capabilities import DecisionModel
+
+        return isinstance(choice, DecisionModel)
+    return bool(find("decision model", choice)[0]) and not find("chat model", choice)[0]
+
+
 def find_fault(kind: str, choice: Any) -> str | None:
     """Return why a URI's backend cannot be loaded, if that is known without loading it.
 
@@ -367,6 +378,11 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
         return UnknownNameError(
             f"unknown {what}: an address does not name a model; did you mean openai:MODEL@{choice}?"
         )
+    if is_decision_model(choice):
+        return UnknownNameError(
+            f"{name}: a decision model answers with probabilities and writes no text; it can be "
+            "--entailer, --second, or the --judge of judge and pairwise"
+        )
     for known_scheme in schemes_by_name.values():
         if known_scheme.models and re.match(known_scheme.models, choice, re.IGNORECASE):
             message = f"unknown {what} {choice!r}; did you mean {known_scheme.name}:{choice}?"
@@ -481,9 +497,17 @@ _HF = partial(
 _OPENAI_MODELS = "(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)"
 
 
-def _endpoint(name: str, kind: str, loader: str, *, models: str = "", price: str = "") -> Scheme:
+def _endpoint(
+    name: str,
+    kind: str,
+    loader: str,
+    *,
+    models: str = "",
+    price: str = "",
+    address_reader: str = "http:service_address",
+) -> Scheme:
     """Return the scheme of an endpoint: its loader gets the address that follows the colon."""
-    address = _loader("http:service_address", name)
+    address = _loader(address_reader, name)
     form = f"{name}:MODEL"
     return Scheme(
         name, kind, _loader(loader), form=form, models=models, price=price, address=address
@@ -542,6 +566,14 @@ for _built_in in (
     _endpoint("ollama", "chat model", "openai:OpenAIChat"),
     _endpoint("llamafile", "chat model", "openai:OpenAIChat"),
     _endpoint("openai", "embedder", "openai:OpenAIEmbedder", models=_OPENAI_MODELS),
+    *(
+        _endpoint(name, kind, loader, address_reader="decision_models:decision_address")
+        for kind, loader in (
+            ("entailer", "decision_models:DecisionEntailer"),
+            ("decision model", "decision_models:EndpointDecisions"),
+        )
+        for name in ("systemone", "decisions")
+    ),
     Scheme(
         "replay",
         "chat model",
@@ -610,7 +642,9 @@ for _built_in in (
             form="python:MODULE:FUNCTION",
             slow=True,
         )
+        # What python:MODULE:FUNCTION names as a judge is a chat model.
         for kind in KINDS
+        if kind != "decision model"
     ),
 ):
     _SCHEMES[_built_in.kind, _built_in.name] = _built_in

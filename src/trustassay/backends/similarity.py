@@ -210,9 +210,10 @@ class AgreementSimilarity:
 
     def __init__(self, entailer: Entailer) -> None:
         """Wrap an entailer; raises :class:`BackendError` for one that asks a chat model."""
-        if hasattr(entailer, "chat_model"):
-            name = entailer.name
-            raise BackendError(f"agreement: {name} is a chat model; expected a local entailer")
+        for kind in ("chat", "decision"):
+            if hasattr(entailer, f"{kind}_model"):
+                message = f"{entailer.name} is a {kind} model; expected a local entailer"
+                raise BackendError(f"agreement: {message}")
         self._entailer = entailer
         self.name = f"agreement:{entailer.name}"
         self.limits: BatchLimits = getattr(entailer, "limits", BatchLimits())

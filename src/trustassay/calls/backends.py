@@ -10,8 +10,9 @@ from trustassay.errors import BackendError, ModelNotGivenError
 
 MODEL_ROLE = "model"
 """The role of the chat model under assessment."""
-REMOTE_METHODS = ("avectors", "asubstitutes", "alink")
-"""Methods that mark an endpoint other than a chat model: embeddings, substitutes, entity links."""
+REMOTE_METHODS = ("avectors", "asubstitutes", "alink", "adecide")
+"""Methods that mark an endpoint other than a chat model: embeddings, substitutes, entity links,
+decisions."""
 
 
 class BackendKey(NamedTuple):

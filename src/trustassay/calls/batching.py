@@ -490,6 +490,8 @@ def batches(
 ) -> Iterator[Sequence[_PendingRequest[ItemT, ReplyT]]]:
     """Cut requests, in their order, into batches within the limits; a batch has at least one.
 
+    A batch also ends before a request with another first text, if the limits want it.
+
     The size of a batch in tokens is that after padding: its longest request times its length.
     """
     start, longest = 0, 0
@@ -498,7 +500,8 @@ def batches(
         longest = max(longest, pending.length)
         # This request may be the longest so far, and then pads all others of the batch.
         size = index - start + 1
-        if size > 1 and (size > limits.items or longest * size > max_tokens):
+        differs = limits.alike and pending.parts[0] != pile[start].parts[0]
+        if size > 1 and (differs or size > limits.items or longest * size > max_tokens):
             yield pile[start:index]
             start, longest = index, pending.length
     if pile:

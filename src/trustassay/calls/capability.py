@@ -1,4 +1,4 @@
-"""The nine built-in capabilities: what a metric can ask of models, each described once.
+"""The ten built-in capabilities: what a metric can ask of models, each described once.
 
 One :class:`Capability` says everything about an operation: how requests are made, answered in
 batches or by an endpoint, checked, stored, planned and shown, and which backends serve it. Another
@@ -30,8 +30,13 @@ from trustassay.backends.registry import load, package_of
 from trustassay.backends.resolve import resolve_sources
 from trustassay.backends.vectors import scale_to_unit
 from trustassay.calls.batching import Codec
-from trustassay.calls.endpoints import BatchCaller, ChatCaller, Endpoints
-from trustassay.calls.prices import CHARACTERS_PER_TOKEN, BudgetLedger, RequestLimiter
+from trustassay.calls.endpoints import BatchCaller, ChatCaller, DecisionCaller, Endpoints
+from trustassay.calls.prices import (
+    CHARACTERS_PER_TOKEN,
+    BudgetLedger,
+    RequestLimiter,
+    TokenCounts,
+)
 from trustassay.calls.replies import CHAT_CODEC, build_checked_replies, clean_value
 from trustassay.calls.store import Calls
 from trustassay.core.capabilities import (
@@ -55,6 +60,7 @@ from trustassay.core.capabilities import (
     Turns,
     find_limits,
 )
+from trustassay.core.decisions import DecisionAnswer, DecisionQuestion
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 
 T = TypeVar("T")
@@ -276,10 +282,13 @@ def _compute_entailments(entailer: Entailer, pairs: list[Pair]) -> list[Entailme
     return [Entailment(*row) for row in scores.tolist()]
 
 
-def _find_chat_model(entailer: Any) -> Delegation | None:
-    """Return how an entailer asks a chat model; ``None`` if it asks none."""
-    model = getattr(entailer, "chat_model", None)
-    return None if model is None else Delegation("chat", model, entailer.aentailment)
+def _find_inner_model(entailer: Any) -> Delegation | None:
+    """Return how an entailer asks a chat model or a decision model; ``None`` if it asks none."""
+    for name, attribute in (("chat", "chat_model"), ("decide", "decision_model")):
+        model = getattr(entailer, attribute, None)
+        if model is not None:
+            return Delegation(name, model, entailer.aentailment)
+    return None
 
 
 ENTAIL: Capability[Pair, Entailment] = Capability(
@@ -297,7 +306,66 @@ ENTAIL: Capability[Pair, Entailment] = Capability(
     load=partial(load, "entailer"),
     default=DEFAULT_ENTAILER,
     option="--entailer",
-    through=_find_chat_model,
+    through=_find_inner_model,
+)
+
+
+# --------------------------- decide: the probabilities of the options of a question about a text
+
+
+def _answer_from_json(text: str) -> DecisionAnswer:
+    """Read a stored answer."""
+    fields = json.loads(text)
+    lists = {name: tuple(fields[name]) for name in ("options", "raw")}
+    return DecisionAnswer(**{**fields, **lists})
+
+
+def _count_decision_tokens(answers: Sequence[Any]) -> TokenCounts | None:
+    """Return the tokens of a call; ``None`` if the server does not count them."""
+    counts = [(a.prompt_tokens, a.reply_tokens) for a in answers if isinstance(a, DecisionAnswer)]
+    known = [(prompt, reply or 0) for prompt, reply in counts if prompt is not None]
+    return TokenCounts(*map(sum, zip(*known, strict=True))) if known else None
+
+
+def _build_decision_caller(model: Any, shared: RunServices) -> Remote:
+    """Return the caller of a decision model, which is always behind an endpoint."""
+
+    def estimate_tokens(questions: list[DecisionQuestion]) -> int:
+        # The state is sent once, since a batch has only one.
+        texts = [questions[0].state, *(repr(q.options) + q.instructions for q in questions)]
+        return sum(len(text) // CHARACTERS_PER_TOKEN + 1 for text in texts)
+
+    return DecisionCaller(
+        model.name,
+        shared.endpoints.of(model, find_limits(model)),
+        shared.ledger,
+        model.adecide,
+        tokens=estimate_tokens,
+        count=_count_decision_tokens,
+    )
+
+
+def _ask_nobody(model: Any, questions: list[DecisionQuestion]) -> Sequence[DecisionAnswer]:
+    raise BackendError(f"{model.name}: expected an endpoint; it was asked about {len(questions)}")
+
+
+DECIDE: Capability[DecisionQuestion, DecisionAnswer] = Capability(
+    name="decide",
+    stored_as="decision",
+    backend="decision model",
+    item=DecisionQuestion,
+    compute=_ask_nobody,
+    codec=Codec(
+        # The state is a part of its own, so that questions about one state form a batch.
+        parts=lambda q: (q.state, json.dumps([q.kind, q.instructions, q.options])),
+        reply_to_json=lambda answer: json.dumps(clean_value(asdict(answer))),
+        reply_from_json=_answer_from_json,
+        tokens=lambda answer: (answer.prompt_tokens, answer.reply_tokens),
+    ),
+    stand_in=lambda q: DecisionAnswer(q.names, (1 / len(q.names),) * len(q.names)),
+    load=partial(load, "decision model"),
+    option="--judge",
+    remote=_build_decision_caller,
 )
 
 
@@ -390,7 +458,7 @@ def _find_delegate(similarity: Any) -> Delegation | None:
         # Through the engine, so that vectors of an endpoint are stored and paid for once.
         return Delegation("embed", embedder, by_vectors)
     entailer = getattr(similarity, "entailer", None)
-    return Delegation("entail", entailer, by_entailment) if _find_chat_model(entailer) else None
+    return Delegation("entail", entailer, by_entailment) if _find_inner_model(entailer) else None
 
 
 COMPARE: Capability[TextTuple, float] = Capability(
@@ -630,6 +698,7 @@ SUBSTITUTE: Capability[SubstitutesRequest, TextTuple] = Capability(
 BUILT_IN_CAPABILITIES: tuple[Capability[Any, Any], ...] = (
     CHAT,
     ENTAIL,
+    DECIDE,
     EMBED,
     COMPARE,
     SEARCH,

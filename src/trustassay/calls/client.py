@@ -49,6 +49,7 @@ from trustassay.core.capabilities import (
     Reply,
     Turns,
 )
+from trustassay.core.decisions import DecisionAnswer, DecisionQuestion
 from trustassay.errors import BackendError, ModelNotGivenError
 
 
@@ -147,7 +148,8 @@ class Client:
         options = options or CallOptions()
         self.backends, self.counter = backends, counter
         self.endpoints = Endpoints(options.calls_at_once, options.again_after_s, options.sharing)
-        spent = own_store.usage("chat") if own_store else {}
+        # Names of the two have different schemes.
+        spent = own_store.usage("chat") | own_store.usage("decision") if own_store else {}
         self.ledger = BudgetLedger(options.budget, options.prices, spent, _paid_names(backends))
         self._own_store, self._shared_store, self._policy = own_store, shared_store, options.policy
         self._marks = CallMarks(shared_store.path) if shared_store else None
@@ -371,7 +373,8 @@ class SampleModels:
 
     def note_unreadable(self, role: str, name: str = "", count: int = 1) -> None:
         """Count replies of a chat model as unreadable that were counted as answered."""
-        outcomes = self._outcomes_of(role, name or self._client.find("chat", role).backend)
+        asked = "decide" if self.decides(role, name) else "chat"
+        outcomes = self._outcomes_of(role, name or self._client.find(asked, role).backend)
         outcomes[ANSWERED] -= count
         outcomes[UNREADABLE] += count
 
@@ -434,6 +437,16 @@ class SampleModels:
         """Ask a source, by its name, for up to ``k`` substitutes of ``words``, best first."""
         item = capability("substitutes").item(words, k, tag, types)
         return self.ask("substitutes", item, which=source)
+
+    def decides(self, role: str, name: str = "") -> bool:
+        """Whether the model of a role is a decision model."""
+        return self._client.backends.find("decide", role, name) is not None
+
+    def decide(
+        self, question: DecisionQuestion, *, role: str, name: str = ""
+    ) -> asyncio.Future[DecisionAnswer]:
+        """Ask the decision model of a role."""
+        return self.ask("decide", question, role, name)
 
     def tells_likelihood(self, role: str = "model", name: str = "") -> bool:
         """Whether a model can compute the likelihood of a text."""

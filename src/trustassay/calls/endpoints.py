@@ -310,6 +310,7 @@ class BatchCaller(Caller):
         ask: sends a batch.
         checked: builds the replies from the batch and what came back; raises if it is malformed.
         tokens: estimates the tokens of a batch.
+        count: returns the tokens that a batch took; ``None``: as estimated.
     """
 
     def __init__(
@@ -320,12 +321,30 @@ class BatchCaller(Caller):
         ask: Callable[[list[Any]], Awaitable[Any]],
         checked: Callable[[list[Any], Any], list[Any]] = lambda _, replies: replies,
         tokens: Callable[[list[Any]], int] = lambda _: 0,
+        count: Callable[[Any], TokenCounts | None] = lambda _: None,
     ) -> None:
         super().__init__(name, endpoint, ledger)
         self._ask, self._check_replies, self._tokens = ask, checked, tokens
+        self._count = count
 
     async def __call__(self, items: list[Any]) -> tuple[list[Any], float]:
         """Return the replies to a batch."""
         tokens = TokenCounts(self._tokens(items), 0)
-        result, seconds = await self._call(lambda: self._ask(items), tokens, lambda _: tokens)
+        result, seconds = await self._call(
+            lambda: self._ask(items), tokens, lambda reply: self._count(reply) or tokens
+        )
         return self._check_replies(items, result), seconds
+
+
+class DecisionCaller(BatchCaller):
+    """Calls a decision model with questions about one state."""
+
+    async def __call__(self, items: list[Any]) -> tuple[list[Any], float]:
+        """Return the answers; a failure that is not the questions' fault is that of each."""
+        try:
+            return await super().__call__(items)
+        except CallError as error:
+            # What is refused, or too large, together may be answered alone: the batcher tries.
+            if error.kind in ("refused", "oversized"):
+                raise
+            return [error] * len(items), 0.0

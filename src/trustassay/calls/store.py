@@ -296,6 +296,18 @@ class CallStore:
             backend: Usage(*numbers) for backend, *numbers in self._select_all(query, capability)
         }
 
+    def count_answering_models(self, capability: str) -> dict[str, dict[str, int]]:
+        """Return, by backend, the calls of each model that answered, as stored replies name it."""
+        query = """
+            SELECT backend, json_extract(reply, '$.model'), COUNT(*) FROM calls
+            WHERE capability = ? AND json_valid(reply) GROUP BY 1, 2 ORDER BY 1, 2
+            """
+        result: dict[str, dict[str, int]] = {}
+        for backend, model, count in self._select_all(query, capability):
+            if model:
+                result.setdefault(backend, {})[str(model)] = count
+        return result
+
     def close(self, *, is_last_user: bool = True) -> None:
         """Close the file.
 

@@ -486,8 +486,10 @@ def _build_plan_rows(parts: Sequence[PlannedCalls]) -> Iterator[tuple[str, ...]]
 
 
 def _build_plan_cells(part: PlannedCalls) -> Iterator[str]:
+    from trustassay.runs.estimates import PAID_CAPABILITIES
+
     yield from (f"{part.calls:,}", f"{part.cached:,}")
-    if part.capability == "chat":
+    if part.capability in PAID_CAPABILITIES:
         yield _format_range(part.prompt_tokens_range, "{:,.0f}".format)
         yield _format_range(part.reply_tokens_range, "{:,.0f}".format)
         yield "unknown" if part.usd_range is None else _format_range(part.usd_range, _format_money)

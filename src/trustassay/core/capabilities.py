@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.core.decisions import DecisionAnswer, DecisionQuestion
 from trustassay.errors import BackendError, UsageError
 
 T = TypeVar("T")
@@ -248,6 +249,8 @@ class BatchLimits:
     order: Literal["length", "text"] = "length"
     """The order of requests before batches are cut: by ``text`` if the model reads a common
     beginning only once, otherwise by ``length``, which saves padding."""
+    alike: bool = False
+    """Whether the requests of a batch must have the same first text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +307,29 @@ class ChatModel(Protocol):
         Raises:
             CallError: the try failed, and how.
             BackendError: it cannot be answered.
+        """
+
+
+@runtime_checkable
+class DecisionModel(Protocol):
+    """Answers questions with probabilities and writes no text: an endpoint.
+
+    Optional attributes as of :class:`ChatModel`, with ``endpoint_limits`` in place of ``limits``.
+    """
+
+    name: str
+    limits: BatchLimits
+    """At most 64 items, and ``alike``: the questions of a call have one state."""
+
+    async def adecide(
+        self, questions: Sequence[DecisionQuestion]
+    ) -> Sequence[DecisionAnswer | BackendError]:
+        """Answer questions about one state, in one try.
+
+        A question that fails alone has its error in place of an answer.
+
+        Raises:
+            CallError: the try failed for all, and how.
         """
 
 
@@ -495,6 +521,14 @@ class Models(Protocol):
         self, words: str, *, k: int, source: str, tag: str = "", types: Sequence[str] = ()
     ) -> Awaitable[tuple[str, ...]]:
         """Ask a source, by its name, for up to ``k`` substitutes of ``words``, best first."""
+
+    def decides(self, role: str, name: str = "") -> bool:
+        """Whether the model of a role is a decision model, which :meth:`decide` asks."""
+
+    def decide(
+        self, question: DecisionQuestion, *, role: str, name: str = ""
+    ) -> Awaitable[DecisionAnswer]:
+        """Ask a decision model for the probabilities of the options of a question."""
 
     def tells_likelihood(self, role: str = "model", name: str = "") -> bool:
         """Whether a model can return likelihoods (:class:`LikelihoodModel`)."""

@@ -125,6 +125,9 @@ class Need:
     """The need exists only in a run that has a backend of this option name, as ``generator``."""
     embeddings: bool = False
     """Whether the chat model must be able to move the embeddings of a prompt."""
+    decisions: str | None = None
+    """Why a decision model cannot serve in place of a chat model; empty if it can, ``None`` if the
+    metric needs text."""
 
 
 class Pool(Protocol):

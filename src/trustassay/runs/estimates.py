@@ -20,6 +20,7 @@ from trustassay.backends.chat_text import OTHER_BYTES, OWN_BYTES
 from trustassay.calls.prices import Prices, TokenCounts, estimate_tokens
 from trustassay.calls.store import CallStore, CallUsage
 from trustassay.core.capabilities import ChatRequest
+from trustassay.core.decisions import DecisionQuestion
 
 MIN_STORED_REPLIES = 4
 """The least number of stored replies to learn from; fewer say too little."""
@@ -76,6 +77,8 @@ class Range:
 
 
 ZERO_RANGE = Range()
+PAID_CAPABILITIES = ("chat", "decision")
+"""Capabilities, as calls are stored, whose calls cost money by their tokens."""
 DEFAULT_LATENCY_S = Range(0.3, 2.0, 10.0)
 """Seconds of a call if there are not enough stored calls to learn from."""
 
@@ -254,6 +257,17 @@ def _guess_prompt(request: ChatRequest) -> Range:
     return Range(low, min(max(middle, low), high), high)
 
 
+def estimate_decision(question: DecisionQuestion) -> CallEstimate:
+    """Return the estimate for a question to a decision model.
+
+    A state that several questions share is counted once by some servers, and for each by others.
+    """
+    alone = _guess_prompt(ChatRequest.of(question.instructions))
+    whole = _guess_prompt(ChatRequest.of(f"{question.state}\n{question.instructions}"))
+    prompt = Range(alone.low, whole.middle, whole.high)
+    return CallEstimate(prompt, Range(0, 1, 1), DEFAULT_LATENCY_S, EstimateSource("none", 0))
+
+
 def guess_reply(request: ChatRequest) -> Range:
     """Return the tokens of a reply without stored ones: from 1 to what the request allows.
 
@@ -332,14 +346,14 @@ class Plan:
     @property
     def usd(self) -> float | None:
         """The likely price of all, if all prices are known."""
-        # Only chat models cost money; one unknown price makes the sum unknown.
-        prices = [part.usd for part in self.parts if part.capability == "chat"]
+        # Other models cost no money; one unknown price makes the sum unknown.
+        prices = [part.usd for part in self.parts if part.capability in PAID_CAPABILITIES]
         return None if None in prices else sum(filter(None, prices))
 
     @property
     def usd_range(self) -> tuple[float, float] | None:
         """The lowest and highest price of all calls, if all prices are known."""
-        ranges = [part.usd_range for part in self.parts if part.capability == "chat"]
+        ranges = [part.usd_range for part in self.parts if part.capability in PAID_CAPABILITIES]
         return None if None in ranges else _sum_ranges(list(filter(None, ranges)))
 
     @property
@@ -410,10 +424,10 @@ class CallTotals:
         """The calls that are not stored."""
         return self.calls - self.cached
 
-    def add(self, estimate: CallEstimate, request: ChatRequest) -> None:
-        """Add a call to a chat model that is not stored."""
+    def add(self, estimate: CallEstimate, request: ChatRequest | None = None) -> None:
+        """Add a call to a chat model that is not stored; without a request to a decision model."""
         # For each token the store holds the chosen one and ``logprobs`` others.
-        if request.logprobs is not None:
+        if request is not None and request.logprobs is not None:
             each = OWN_BYTES + OTHER_BYTES * request.logprobs
             self.logprob_bytes += each * estimate.reply_tokens.middle / request.n
         self.prompt += estimate.prompt_tokens
@@ -422,8 +436,8 @@ class CallTotals:
         self.sources[estimate.source.kind] += 1
         self.replies = max(self.replies, estimate.source.replies)
 
-    def plan_chat(self, prices: Prices, seconds: Range) -> PlannedCalls:
-        """Return the planned calls to a chat model.
+    def plan_paid(self, prices: Prices, seconds: Range) -> PlannedCalls:
+        """Return the planned calls to a chat model or a decision model.
 
         Args:
             seconds: duration of all calls together, some of them at once.

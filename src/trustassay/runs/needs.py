@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.backends import resolve
-from trustassay.backends.registry import find_fault, load, schemes, takes_time
+from trustassay.backends.registry import (
+    find_fault,
+    is_decision_model,
+    load,
+    schemes,
+    takes_time,
+)
 from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends, check_embeddings
 from trustassay.calls.capability import Capability, capabilities, capability
 from trustassay.calls.client import check_keys, has_replies
@@ -93,7 +99,22 @@ class Demand:
             raise UsageError(f"{self.metric.name}: needs {self.describe_backend()}")
         else:
             models = {"": self.default}
-        return {self.place._replace(name=name): choice for name, choice in models.items()}
+        return {
+            self._find_place(choice)._replace(name=name): choice for name, choice in models.items()
+        }
+
+    def _find_place(self, choice: Any) -> BackendKey:
+        """Return the place of a choice: that of a decision model, where one can serve, is its own.
+
+        Where none can, loading it as a chat model says so.
+        """
+        reason = self.need.decisions
+        if reason is None or not is_decision_model(choice):
+            return self.place
+        if reason:
+            name = choice if isinstance(choice, str) else choice.name
+            raise UsageError(f"{self.metric.name}: {name} is a decision model, which {reason}")
+        return BackendKey("decide", self.role)
 
     def describe_backend(self) -> str:
         """Return a description of the backend, and the option that names it."""
@@ -132,6 +153,17 @@ def list_demands(metrics: Iterable[Metric], given_words: Container[str] = ()) ->
                 raise UnknownNameError(f"metric {metric.name} needs an {message}")
             demands.append(Demand(metric, need, role, kind, serving))
     return demands
+
+
+def can_be_served(metric: Metric, backends_by_option: Mapping[str, Any]) -> bool:
+    """Whether the backends that the user gave can serve a metric with these options."""
+    given_backends = {word: choice for word, choice in backends_by_option.items() if choice}
+    try:
+        for demand in list_demands([metric], given_backends):
+            demand.choices(given_backends)
+    except UsageError:
+        return False
+    return True
 
 
 def resolve_metrics(
@@ -422,7 +454,8 @@ def list_backend_options() -> dict[str, str]:
     return {role: option for role, (option, _) in ROLES.items()} | {
         kind.word: kind.option or kind.backend
         for kind in capabilities().values()
-        if not kind.served_by and kind.name != "chat"
+        # Models of these two have roles.
+        if not kind.served_by and kind.name not in ("chat", "decide")
     }
 
 
@@ -488,7 +521,7 @@ def load_recorded_backends(
         if key in ("entailer", SECOND):
             result[key] = _load_recorded_entailer(name, calls, list_backend_options()[key])
         elif key in ROLES:
-            result[key] = _load_or_absent(resolve.chat, name, _AbsentChat, "--model")
+            result[key] = _load_or_absent(_load_recorded_model, name, _AbsentChat, "--model")
         elif isinstance(name, Mapping):  # the sources of distractors, by name
             sources = partial(load, "distractors")
             result[key] = _load_or_absent(sources, name, _AbsentSource, "--backend distractors=URI")
@@ -520,6 +553,11 @@ def _load_or_absent(
         return load(name)
     except (UnknownNameError, BackendError) as error:
         return absent(name, str(error), option)
+
+
+def _load_recorded_model(name: str) -> Any:
+    """Load the model of a role; a decision model is left to whoever finds its place."""
+    return name if is_decision_model(name) else resolve.chat(name)
 
 
 def _load_recorded_entailer(name: str, calls: Path, option: str) -> Any:

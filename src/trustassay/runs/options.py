@@ -255,7 +255,8 @@ class BackendChoices(TypedDict, total=False):
         "Models",
         Flag(
             "--judge",
-            "A judge, a URI as for --model. May be given more than once.",
+            "A judge, a URI as for --model, or a decision model "
+            f"({describe_forms('decision model')}). May be given more than once.",
             metavar="[NAME=]URI",
             group=MODELS,
             kind=list[str],

@@ -34,11 +34,13 @@ from trustassay.runs.answering_models import (
 )
 from trustassay.runs.estimates import (
     DEFAULT_LATENCY_S,
+    PAID_CAPABILITIES,
     CallEstimator,
     CallTotals,
     Plan,
     PlannedCalls,
     Range,
+    estimate_decision,
     stretch_factor,
 )
 from trustassay.runs.execute import assess_other_language
@@ -238,7 +240,9 @@ class _Rehearsal:
             # A metric may give a reply in the form that it can read.
             text = item.stand_in or STAND_IN_REPLY.format(len(self._request_keys))
             return Reply(text, others=(text,) * (item.n - 1)), False
-        if is_new:
+        if is_new and name == "decide":
+            part.add(estimate_decision(item))
+        elif is_new:
             # Some requests to a local model are kept, to measure its speed on them.
             probes = self._probes.setdefault((name, batcher.backend), [])
             if len(probes) < MAX_PROBE_REQUESTS:
@@ -276,8 +280,8 @@ class _Rehearsal:
     def price_parts(self) -> list[PlannedCalls]:
         """Return the planned calls, with money and time."""
         return [
-            part.plan_chat(self.options.calls.prices, self._estimate_seconds(part))
-            if part.capability == "chat"
+            part.plan_paid(self.options.calls.prices, self._estimate_seconds(part))
+            if part.capability in PAID_CAPABILITIES
             else self._measure_part(part)
             for part in self._parts.values()
         ]
@@ -308,8 +312,10 @@ class _Rehearsal:
         It is the longest of three times: by latency and concurrency, and by the endpoint's limits
         of requests and of tokens per minute.
         """
-        model = self._find_backend("chat", part.backend)
-        limits = getattr(model, "limits", None)
+        kind = "chat" if part.capability == "chat" else "decide"
+        model = self._find_backend(kind, part.backend)
+        # A decision model has limits of batches, too.
+        limits = getattr(model, "endpoint_limits", getattr(model, "limits", None))
         if not isinstance(limits, EndpointLimits):
             return part.seconds
         call_range = Range(part.new, part.new, part.new)

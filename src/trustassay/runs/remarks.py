@@ -15,6 +15,8 @@ from trustassay.text.words import amount
 
 LEFT_OUT = "left_out"
 """Key in ``summary.json``: by metric, the answers whose model was not given, by its name."""
+ANSWERED_BY = "answered_by"
+"""Key in ``summary.json``: by decision model, the calls of each model that answered for it."""
 ASKED_INSTEAD = "asked_instead"
 """Key in ``summary.json``: by metric, the answers about which a model was asked that they do not
 name: by that model, and by the name in the answers."""
@@ -86,6 +88,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             elif kind == "empty":
                 consequence = f"answers {_was_or_were(count)} empty"
             result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
+    result += _describe_moved_aliases(summary.get(ANSWERED_BY, {}))
     result += write_left_out(summary)
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]
@@ -103,6 +106,20 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             calls = sum(usage["calls"] for usage in models.values())
             result.append(
                 f"{metric}: {cut:,} of {calls:,} replies {_was_or_were(cut)} cut at max_tokens"
+            )
+    return result
+
+
+def _describe_moved_aliases(calls_by_backend: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return a sentence for each decision model for which several models answered."""
+    result = []
+    for backend, calls_by_model in calls_by_backend.items():
+        # An alias such as jev-latest stands for another model from one day to the next.
+        if len(calls_by_model) > 1:
+            names = ", ".join(f"{shorten_name(k)} ({n:,})" for k, n in calls_by_model.items())
+            result.append(
+                f"{backend}: answered by several models, whose numbers differ: {names}; "
+                "name one version instead of an alias"
             )
     return result
 

@@ -35,7 +35,7 @@ from trustassay.runs.counts import build_outcome_columns
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import AssessmentLine, StepCallback, StoredAssessments
-from trustassay.runs.remarks import ASKED_INSTEAD, DRAWN, GROWN, LEFT_OUT
+from trustassay.runs.remarks import ANSWERED_BY, ASKED_INSTEAD, DRAWN, GROWN, LEFT_OUT
 from trustassay.runs.report import LARGER_JUDGE, RunRatings, write_report
 from trustassay.runs.second_reading import summarise_second_pass
 from trustassay.runs.units import QUESTIONS, UNIT, read_units, sketch_questions
@@ -164,28 +164,31 @@ def _summarise_metric(
 
 
 def _count_calls(folder: RunFolder, counted: counts.RunCounts, prices: Prices) -> dict[str, Any]:
-    """Return the blocks ``calls`` and ``usage`` of ``summary.json``.
+    """Return the blocks ``calls``, ``usage`` and ``answered_by`` of ``summary.json``.
 
-    They hold requests and stored calls by capability, and calls, tokens and money of chat models
-    for the run and for each metric. They do not depend on how often the run was stopped and
-    resumed.
+    They hold requests and stored calls by capability; calls, tokens and money of chat and decision
+    models, for the run and for each metric; and the models that answered for a decision model. They
+    do not depend on how often the run was stopped and resumed.
     """
     requests = counted.requests
     stored_calls: Counter[str] = Counter()
     usage_by_model: dict[str, Usage] = {}
+    answering_models: dict[str, dict[str, int]] = {}
     if folder.calls_path.exists():
         store = CallStore(folder.calls_path)
         for (capability, _), number in store.counts().items():
             stored_calls[capability] += number
-        usage_by_model = store.usage("chat")
+        usage_by_model = store.usage("chat") | store.usage("decision")
+        answering_models = store.count_answering_models("decision")
         store.close()
     calls = {
         name: {"requests": requests[name], "stored": stored_calls[name]}
-        for name in sorted(requests | ({"chat": 0} if usage_by_model else {}))
+        for name in sorted(requests | ({"chat": 0} if stored_calls["chat"] else {}))
     }
-    return {"calls": calls} | (
-        {"usage": _price_usage(usage_by_model, counted.usage, prices)} if usage_by_model else {}
-    )
+    result: dict[str, Any] = {"calls": calls}
+    if usage_by_model:
+        result["usage"] = _price_usage(usage_by_model, counted.usage, prices)
+    return result | ({ANSWERED_BY: answering_models} if answering_models else {})
 
 
 def _price_usage(

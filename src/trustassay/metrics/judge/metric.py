@@ -13,6 +13,7 @@ import numpy as np
 from trustassay.core.absences import Absences
 from trustassay.core.assessment import compute_interval, compute_summary
 from trustassay.core.capabilities import Models
+from trustassay.core.decisions import MAX_SCORE_LEVELS
 from trustassay.core.evidence import EvidenceRows, View
 from trustassay.core.metric import (
     Assessment,
@@ -302,7 +303,12 @@ class Judge(JudgeOptions):
         """One judge or several, or an entailer."""
         if self.by == "entailer":
             return (Need("entail"),)
-        return (Need("chat", "judge", many=True),)
+        options = "repeats early logprobs constrained prompt temperature max_tokens"
+        ignored = self.list_changed(options.split())
+        reason = f"ignores {' and '.join(ignored)}; leave it out" if ignored else ""
+        if self.scale.ordinal and len(self.scale.levels) > MAX_SCORE_LEVELS:
+            reason = f"takes {MAX_SCORE_LEVELS} levels; {self.scale.name} has more"
+        return (Need("chat", "judge", many=True, decisions=reason),)
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs what the rubric shows; an expected level has to be on its scale."""
@@ -440,7 +446,12 @@ class Judge(JudgeOptions):
         """Count the votes that pass; for a nominal rubric those for the leading category."""
         labels, values = labels_of(votes), self.scale.values
         if self.scale.ordinal or not labels:
-            return PassingVotes(sum(values[k] >= self.passes_from for k in labels), len(labels))
+            # A mean over levels never reaches the highest, from which a rubric may pass; a
+            # threshold of the user is about values.
+            rated = [values[label] for label in labels]
+            if self.threshold is not None:
+                rated = values_of(self, votes)
+            return PassingVotes(sum(value >= self.passes_from for value in rated), len(labels))
         return PassingVotes(labels.count(find_majority(labels, values)), len(labels))
 
     def _compute_score(self, votes: Sequence[VoteRow]) -> float:
@@ -587,5 +598,6 @@ def _bare_model_name(name: str) -> str:
 
     ``openai:org/Name-7B@https://host/v1`` becomes ``name-7b``.
     """
-    name = re.sub(r"^(?:openai|anthropic|gemini|hf|python|replay):", "", name.strip())
+    schemes = "openai|anthropic|gemini|hf|python|replay|systemone|decisions"
+    name = re.sub(rf"^(?:{schemes}):", "", name.strip())
     return re.split(r"@(?=https?://)|\?", name)[0].rsplit("/", 1)[-1].lower()

@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from trustassay.core.decisions import YES_NO
 from trustassay.core.metric import Metric
 from trustassay.core.prompts import Prompt
 from trustassay.errors import UsageError, check_choices, check_least, did_you_mean
@@ -68,11 +69,10 @@ class JudgeOptions(Metric):
         # Build these now: an unknown name or a faulty file must fail before a run starts.
         scale = self.scale
         _ = self.template
-        plain = JudgeOptions.__dataclass_fields__
         # Options that an entailer would ignore are refused instead of silently dropped.
-        for option in ("rubric", "repeats", "aggregate", "early", "order", "logprobs", "prompt"):
-            if self.by == "entailer" and getattr(self, option) != plain[option].default:
-                raise UsageError(f"{option}: an entailer judges truthfulness alone, and once")
+        options = "rubric repeats aggregate early order logprobs prompt".split()
+        for option in self.list_changed(options) if self.by == "entailer" else ():
+            raise UsageError(f"{option}: an entailer judges truthfulness alone, and once")
         low, high = self.score_range
         if self.threshold is not None and not low <= self.threshold <= high:
             raise UsageError(f"threshold: expected {low:g} to {high:g}, got {self.threshold:g}")
@@ -83,6 +83,11 @@ class JudgeOptions(Metric):
         # Without a gold answer in the prompt there is no order to change.
         if self.order != "gold-first" and "gold" not in (*scale.shows, *scale.shows_if_there):
             raise UsageError(f"order: the rubric {scale.name} shows no gold answer")
+
+    def list_changed(self, options: Iterable[str]) -> list[str]:
+        """Return those of some options that do not have their default."""
+        plain = JudgeOptions.__dataclass_fields__
+        return [option for option in options if getattr(self, option) != plain[option].default]
 
     @property
     def score_range(self) -> tuple[float, float]:
@@ -180,6 +185,11 @@ class Rubric:
     def range(self) -> tuple[float, float]:
         """The least and the largest value of a level."""
         return min(self.values.values()), max(self.values.values())
+
+    @property
+    def is_yes_no(self) -> bool:
+        """Whether it is a criterion that is met or not: the levels are yes and no."""
+        return {label.lower() for label in self.values} == set(YES_NO)
 
     @property
     def numeric(self) -> bool:

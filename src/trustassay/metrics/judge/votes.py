@@ -18,11 +18,20 @@ from trustassay.core.absences import ABSENT, Absence
 from trustassay.core.asked import UNREADABLE
 from trustassay.core.assessment import Assessment
 from trustassay.core.capabilities import Message, Models, Reply, TokenLogprob
+from trustassay.core.decisions import (
+    GIVES_NO_REASON,
+    STATE_WARNING,
+    YES_NO,
+    DecisionQuestion,
+    QuestionKind,
+    compute_probabilities,
+)
 from trustassay.core.event_loop import gather_all
 from trustassay.core.evidence import EvidenceRow, EvidenceRows
 from trustassay.core.metric import UnreadableReply, ask_twice, reply_unless_empty
 from trustassay.core.prompts import Prompt, build_fence, load_prompt
 from trustassay.core.sample import Sample
+from trustassay.errors import BackendError, UnparsedError
 from trustassay.metrics.judge.options import JudgeOptions, Rubric
 from trustassay.metrics.judge.replies import read_reply
 from trustassay.statistics.intervals import binomial_interval
@@ -178,6 +187,9 @@ class VoteRow(EvidenceRow, required=("judge", "order")):
     """The reply itself, if it could not be read."""
     own: bool = False
     """Whether the judge wrote the answer itself."""
+    value: float | None = None
+    """The mean value of the levels by the probabilities of a decision model, which counts in place
+    of that of the level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +248,8 @@ class VoteCollector:
 
     async def _ask_vote(self, judge: str, order: str, number: int) -> tuple[VoteRow, bool]:
         """Ask for one vote; return it, and whether its reply was cut."""
+        if self.models.decides("judge", judge):
+            return await self._ask_decision(VoteRow(judge, order, number, None, "")), False
         prompt, name = self._build_prompt(order)
         blank_vote = VoteRow(judge, order, number, None, "")
 
@@ -257,6 +271,29 @@ class VoteCollector:
         return replace(
             second_vote, repaired=True, reason=second_vote.reason or first.reason
         ), second_cut
+
+    async def _ask_decision(self, vote: VoteRow) -> VoteRow:
+        """Ask a decision model for one vote; raises :class:`CallError` if it refuses."""
+        question = build_judge_question(self.options.scale, self.sample, vote.order)
+        answer = await self.models.decide(question, role="judge", name=vote.judge)
+        try:
+            chances = compute_probabilities(vote.judge or "the judge", question, answer)
+        except BackendError as error:
+            self.models.note_unreadable("judge", vote.judge)
+            if isinstance(error, UnparsedError):
+                return replace(vote, fault="none", reply=str(error))
+            raise
+        # The lower one of two equally likely levels, as of votes.
+        labels = {name.lower(): name for name in self.options.scale.upwards}
+        chance_by_label = dict(zip(question.names, chances, strict=True))
+        chance_by_label = {labels[name.lower()]: p for name, p in chance_by_label.items()}
+        level = max(self.options.scale.upwards, key=chance_by_label.__getitem__)
+        reason = f"P({level}) {chance_by_label[level]:.2f}; {GIVES_NO_REASON}"
+        if not self.options.scale.ordinal:
+            return replace(vote, level=level, reason=reason)
+        values = self.options.scale.values
+        value = math.fsum(p * values[label] for label, p in chance_by_label.items())
+        return replace(vote, level=level, reason=reason, expected=value, value=value)
 
     def _build_repair(self, vote_and_cut: tuple[VoteRow, bool]) -> UnreadableReply | None:
         vote, _ = vote_and_cut
@@ -315,6 +352,33 @@ def build_judge_prompt(
     scale: Rubric, sample: Sample, order: str = ORDERS[0], template: Prompt | None = None
 ) -> str:
     """Return the prompt for a judge; raises as :meth:`Prompt.fill`."""
+    texts = _list_texts(scale, sample, order)
+    return (template or load_prompt(__package__, "judge")).fill(
+        rubric=scale,
+        texts=texts,
+        choices=scale.choices,
+        fence=build_fence(text for _, text in texts),
+        sample=sample,
+    )
+
+
+def build_judge_question(scale: Rubric, sample: Sample, order: str = ORDERS[0]) -> DecisionQuestion:
+    """Return the question to a decision model: yes or no, a level, or a category."""
+    texts = _list_texts(scale, sample, order)
+    fence = build_fence(text for _, text in texts)
+    state = "\n".join(f"{fence} {heading} {fence}\n{text}" for heading, text in texts)
+    kind: QuestionKind = "score" if scale.ordinal else "choice"
+    meanings = {level.label: level.means for level in scale.levels}
+    options = [(label, meanings[label]) for label in scale.upwards]
+    if scale.is_yes_no:
+        kind, by_name = "yes_no", {label.lower(): means for label, means in options}
+        options = [(name, by_name[name]) for name in YES_NO]
+    instructions = f"Rate the answer in the input. {scale.task}\n{STATE_WARNING}"
+    return DecisionQuestion(state, kind, instructions, tuple(options))
+
+
+def _list_texts(scale: Rubric, sample: Sample, order: str) -> list[tuple[str, str]]:
+    """Return the texts that a judge reads, in their order, each with its heading."""
     text_by_name = {
         "question": ("Question", sample.question),
         "documents": ("Passages", _format_documents(sample)),
@@ -327,14 +391,7 @@ def build_judge_prompt(
         names.remove("answer")
         names.insert(names.index("gold"), "answer")
     # Texts that the sample lacks are left out; the answer is always shown.
-    texts = [text_by_name[name] for name in names if name == "answer" or text_by_name[name][1]]
-    return (template or load_prompt(__package__, "judge")).fill(
-        rubric=scale,
-        texts=texts,
-        choices=scale.choices,
-        fence=build_fence(text for _, text in texts),
-        sample=sample,
-    )
+    return [text_by_name[name] for name in names if name == "answer" or text_by_name[name][1]]
 
 
 def gold_text(sample: Sample) -> str:
@@ -412,8 +469,13 @@ def labels_of(votes: Sequence[VoteRow]) -> list[str]:
 
 
 def values_of(options: JudgeOptions, votes: Sequence[VoteRow]) -> list[float]:
-    """Return the values of the levels that votes give."""
-    return [options.scale.values[label] for label in labels_of(votes)]
+    """Return the values of the levels that votes give; of a decision model, their means."""
+    values = options.scale.values
+    return [
+        values[vote.level] if vote.value is None else vote.value
+        for vote in votes
+        if vote.level is not None
+    ]
 
 
 def parts_of(

@@ -17,6 +17,12 @@ from numpy.typing import ArrayLike
 
 from trustassay.core.assessment import collect_units
 from trustassay.core.capabilities import Message
+from trustassay.core.decisions import (
+    GIVES_NO_REASON,
+    STATE_WARNING,
+    DecisionQuestion,
+    compute_probabilities,
+)
 from trustassay.core.event_loop import gather_all
 from trustassay.core.evidence import EvidenceRow, EvidenceRows, View
 from trustassay.core.metric import (
@@ -35,7 +41,7 @@ from trustassay.core.metric import (
 from trustassay.core.outcome import NOT_ANSWERED, Outcome
 from trustassay.core.prompts import build_fence, load_prompt, prompt_property
 from trustassay.core.sample import Problem, Sample
-from trustassay.errors import AssessmentError, check_least
+from trustassay.errors import AssessmentError, UnparsedError, check_least
 from trustassay.statistics import Floats
 from trustassay.statistics.intervals import (
     MIN_UNITS,
@@ -48,6 +54,16 @@ from trustassay.statistics.intervals import (
 PairVerdict = Literal["win", "loss", "unsure", "inconsistent", "unreadable"]
 OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge writes this instead of a letter."""
+_DECISION_PROMPT = (
+    "Which of the two replies in the input serves the person who asked better? What counts first "
+    f"is whether a reply is true, then whether it helps, then whether it does no harm. "
+    f"{STATE_WARNING}"
+)
+_DECISION_OPTIONS = (
+    ("A", "Reply A is better."),
+    ("B", "Reply B is better."),
+    ("tie", "Neither reply is better than the other."),
+)
 MAX_REPLY_CHARS = 4000
 """Characters of a reply that the evidence keeps; the stored call has all of it."""
 
@@ -92,6 +108,24 @@ def _build_repair(index_and_reply: tuple[int | None, str]) -> UnreadableReply | 
     problem = "names no letter, or more than one" if reply.strip() else "was empty"
     message = repair.fill(problem=f"Your reply {problem}.")
     return UnreadableReply(reply, message, f"pairwise-{repair.name}")
+
+
+async def _ask_decision(context: Context, order: str, texts: tuple[str, str]) -> PairChoice:
+    """Ask a decision model about two texts in this order; what decides nothing is unreadable."""
+    parts = (("Question", context.sample.question), ("Reply A", texts[0]), ("Reply B", texts[1]))
+    fence = build_fence(text for _, text in parts)
+    state = "\n".join(f"{fence} {heading} {fence}\n{text}" for heading, text in parts)
+    question = DecisionQuestion(state, "choice", _DECISION_PROMPT, _DECISION_OPTIONS)
+    answer = await context.models.decide(question, role="judge")
+    try:
+        chances = compute_probabilities("the judge", question, answer)
+    except UnparsedError as error:
+        context.models.note_unreadable("judge")
+        return PairChoice(order, None, str(error))
+    best = max(range(len(chances)), key=chances.__getitem__)
+    # The tie is the place of "not sure".
+    name = question.names[best]
+    return PairChoice(order, CHOICES[best], f"P({name}) {chances[best]:.2f}; {GIVES_NO_REASON}")
 
 
 CHOICES: tuple[str | None, ...] = ("A", "B", "C", None)
@@ -288,7 +322,8 @@ class Pairwise(Metric):
 
     def needs(self) -> Sequence[Need]:
         """One judge."""
-        return (Need("chat", "judge"),)
+        reason = "ignores prompt; leave it out" if self.prompt else ""
+        return (Need("chat", "judge", decisions=reason),)
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs both answers."""
@@ -324,6 +359,8 @@ class Pairwise(Metric):
     ) -> PairChoice:
         """Ask about two texts in this order; an empty reply is unreadable."""
         sample = context.sample
+        if context.models.decides("judge"):
+            return await _ask_decision(context, order, texts)
         prompt = self.template.fill(
             question=sample.question,
             first=texts[0],

@@ -39,7 +39,7 @@ from trustassay.runs.estimates import Plan, PlannedCalls
 from trustassay.runs.execute import execute
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import InputOptions, RunOptions, Source, open_samples
-from trustassay.runs.needs import choose_backends
+from trustassay.runs.needs import can_be_served, choose_backends
 from trustassay.runs.plan import plan as plan_run
 from trustassay.statistics import Floats
 from trustassay.statistics.comparison import ChangeEffect, measure_change_effect, movement_ratios
@@ -176,7 +176,12 @@ class Audit:
         changes = build_changes(samples, self.metric.name, self.seed)
         changed = chain(*(by_place.values() for by_place in changes.values()))
         runs = {ANSWERS_RUN: (self.metric, [*samples, *changed])}
-        runs |= {name: (metric, samples) for name, metric in _vary_requests(self.metric)}
+        # A decision model has neither prompt nor temperature, so that nothing would change.
+        runs |= {
+            name: (metric, samples)
+            for name, metric in _vary_requests(self.metric)
+            if can_be_served(metric, self.backend_choices)
+        }
         total = sum(len(samples_of_run) for _, samples_of_run in runs.values())
         calls, result = self.options.calls, {}
         for name, (metric, samples_of_run) in runs.items():
