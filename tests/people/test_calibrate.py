@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from tests.support import needed
+from tests.lazily import needed
 from trustassay import calibrate, rescore, score
 from trustassay.core import registry
 from trustassay.core.metric import Assessment, Context, Figure, Mean, Metric, directions

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support import needed
+from tests.lazily import needed
 from trustassay.statistics.warranty import (
     AUDIT_ALARM,
     AuditEvidence,
