@@ -281,9 +281,8 @@ def _labelled(seed: int) -> list[str]:
         "agree wide.csv --field item=question --rater anna --rater bela --levels 1..4 --json",
         f"label runs/one --auroc judge --width 0.2 --plan q.jsonl --number 20 {tail}",
         f"label runs/one --compare good poor --plan p.jsonl --number 20 {tail}",
-        f"calibrate runs/one --label labels.right --at-most 0.3 --resamples 200 --metric judge "
-        f"--metric faithfulness --page c.html {tail}",
-        "calibrate runs/one --label labels.right --method isotonic --metric judge --out "
+        f"calibrate runs/one --label labels.right --at-most 0.3 --score judge --page c.html {tail}",
+        "calibrate runs/one --label labels.right --score faithfulness.support --out "
         f"i.json {tail}",
         f"score answers.jsonl --metric judge:repeats=3 --metric faithfulness --judge {PY}judge "
         f"{LEXICAL} --calibrator calibrator.json --out runs/calibrated {tail}",

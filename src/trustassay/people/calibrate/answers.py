@@ -147,8 +147,8 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
             f"{group}: these answers depend on each other (--group none if they do not)"
         )
     for count, what in (
-        (int((~np.isnan(wrong) & failed).sum()), "could not be scored and is left out"),
-        (int((~np.isnan(wrong) & np.isnan(column.values) & ~failed).sum()), "has no score"),
+        (int((~np.isnan(wrong) & failed).sum()), "that could not be scored"),
+        (int((~np.isnan(wrong) & np.isnan(column.values) & ~failed).sum()), "without a score"),
     ):
         if count:
             notes.append(f"{amount(count, 'labelled answer')} {what}: never accepted")

@@ -34,7 +34,7 @@ from trustassay.people.calibrate.promises import (
     fit_curve,
     measure_reliability,
 )
-from trustassay.people.calibrate.result import Calibration
+from trustassay.people.calibrate.result import ALL_ANSWERS, Calibration
 from trustassay.people.calibrate.screen import write_lines
 from trustassay.people.study.answers import as_list, as_paths
 from trustassay.runs.calibrator import (
@@ -270,7 +270,8 @@ def _choose_labels(
         if look <= (last.labels.look if last is not None else 0):
             return None
     not_below = find_evenly_rated(answers)
-    chosen = "all answers" if n == len(answers.scores) else "evenly over the scores"
+    is_complete = n == int((~np.isnan(answers.scores)).sum())
+    chosen = ALL_ANSWERS if is_complete else "evenly over the scores"
     if not_below > -math.inf:
         edge = answers.score.sign * not_below
         side = "above" if answers.score.sign > 0 else "below"

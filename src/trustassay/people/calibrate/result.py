@@ -10,6 +10,9 @@ from trustassay.core.json_form import JsonForm
 from trustassay.runs.calibrator import Calibrator, ThresholdPromise, write_calibrator
 from trustassay.statistics import Floats
 
+ALL_ANSWERS = "all answers"
+"""How answers were chosen for labelling, if all that have a score are labelled."""
+
 
 @dataclass(frozen=True)
 class Calibration(JsonForm):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from trustassay.people.calibrate.result import Calibration
+from trustassay.people.calibrate.result import ALL_ANSWERS, Calibration
 from trustassay.report import document
 from trustassay.report.charts import NamedCurve, Plot
 from trustassay.runs.calibrator import ReliabilityBand, ThresholdPromise, describe_promise
@@ -29,8 +29,9 @@ def write_lines(result: Calibration) -> list[str]:
         return lines
     lines += _write_price(result, result.promise)
     chance = ""
-    if result.calibrator.labels.n < result.answers:
-        chance = ", if chance chose whom to label (a choice by the score alone would be noticed)"
+    if result.calibrator.labels.chosen != ALL_ANSWERS:
+        # A choice by the score would have been noticed, any other one not.
+        chance = ", if the labelled ones were chosen by chance"
     lines.append(f"For answers like these, labelled like these{chance}.")
     lines.append("Watch it: trustassay monitor --audit calibrator.json")
     return lines
