@@ -157,7 +157,7 @@ def list_demands(metrics: Iterable[Metric], given_words: Container[str] = ()) ->
 
 def can_be_served(metric: Metric, backends_by_option: Mapping[str, Any]) -> bool:
     """Whether the backends that the user gave can serve a metric with these options."""
-    given_backends = {word: choice for word, choice in backends_by_option.items() if choice}
+    given_backends = {k: v for k, v in backends_by_option.items() if v is not None}
     try:
         for demand in list_demands([metric], given_backends):
             demand.choices(given_backends)
