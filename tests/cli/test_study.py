@@ -93,6 +93,33 @@ def test_faults_end_with_status_2(cli: Cli, run: Path) -> None:
     assert "--machine and --field are about the file of --ratings: name it" in said.err
 
 
+def test_a_file_is_studied_like_a_run(cli: Cli, run: Path) -> None:
+    rows = [f"a{n},{n % 7 / 7 + n % 2:.2f},{('falsch', 'richtig')[n % 2]}\n" for n in range(40)]
+    Path("scores.csv").write_text("id;jev;human\n" + "".join(rows).replace(",", ";"))
+    output = cli(
+        "study", "scores.csv", "--label", "human", "--page", "s.html", "--resamples", "200"
+    )
+    assert output.status == 0, output.err
+    assert "Highest AUROC: jev 1.000" in output.err
+    # A table has neither costs nor reports to link to.
+    assert "a sample takes" not in output.err
+    assert "report.html" not in Path("s.html").read_text()
+    output = cli("study", "scores.csv")
+    assert output.status == 2
+    assert "scores.csv: no sample has the label label; expected --label FIELD" in output.err
+    assert "What says right and wrong: --label human. " in output.err
+    output = cli("study", "scores.csv", "--label", "human", "--score", "jav")
+    assert "scores.csv: unknown column 'jav'; did you mean jev?" in output.err
+    output = cli("study", run, *ARGUMENTS, "--score", "referenc")
+    assert (
+        "--score: unknown score 'referenc'; did you mean reference or reference.em?" in output.err
+    )
+    assert "only a workbook has sheets" in cli("study", run, *ARGUMENTS, "--sheet", "2").err
+    assert "is no workbook" in cli("study", "scores.csv", "--label", "human", "--sheet", "2").err
+    output = cli("study", "scores.csv", run, "--label", "human")
+    assert "expected folders of runs, or one file" in output.err
+
+
 def test_help_has_examples(cli: Cli) -> None:
     said = cli("study", "--help")
     assert said.status == 0

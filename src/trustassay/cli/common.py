@@ -158,7 +158,7 @@ DryRun = Annotated[
 ]
 LABEL = Flag(
     "--label",
-    "The field of the samples that says whether an answer is right, or how good it is: 0 and 1, a "
+    "The field or column that says whether an answer is right, or how good it is: 0 and 1, a "
     "level, a number, or words such as yes and no; dots descend into objects. Or a column of "
     "--ratings. study and calibrate read `label` where neither is named.",
     metavar="FIELD",

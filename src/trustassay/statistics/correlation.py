@@ -223,14 +223,6 @@ def weighted_brier_score(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure
     return lambda weights: _divide(weights @ squares, weights.sum(axis=1))
 
 
-def weighted_log_loss(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
-    """Log loss: the mean of -log p of the true class, in nats; infinite where p = 0 is wrong."""
-    x, y = _as_pair(scores, labels)
-    with np.errstate(divide="ignore"):
-        losses = -np.log(np.where(y > 0, x, 1 - x))
-    return lambda weights: _divide(weights @ losses, weights.sum(axis=1))
-
-
 def weighted_calibration_error(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """Expected calibration error, see :func:`~.calibration.calibration_error`."""
     x, y = _as_pair(scores, labels)

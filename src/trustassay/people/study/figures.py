@@ -24,7 +24,6 @@ from trustassay.statistics.resampling import (
     holm,
     resample_interval,
 )
-from trustassay.text.words import amount
 
 HEADLINE_FIGURES: Mapping[LabelKind, str] = {
     "binary": "auroc",
@@ -34,7 +33,7 @@ HEADLINE_FIGURES: Mapping[LabelKind, str] = {
 """The figure by which scores are ordered and compared, by the kind of label."""
 CEILING_ROW, CHANCE_ROW = "people", "chance"
 """Rows that are no columns."""
-PROBABILITY_FIGURES = frozenset({"brier", "ece", "log_loss"})
+PROBABILITY_FIGURES = frozenset({"brier", "ece"})
 CLASS_FIGURES = PROBABILITY_FIGURES | {"auroc", "auprc"}
 CHANCE_VALUES = {
     "auroc": 0.5,
@@ -162,15 +161,11 @@ def explain_undefined(name: str, column: ScoreColumn, x: Floats, y: Floats, kind
     """Return why a measure is undefined for these scores and labels; empty where it is defined."""
     if not len(x):
         return "no answer has both a score and a label"
-    # The log loss of a certain and wrong probability is infinite.
-    sure = int((x == 1 - y).sum()) if name == "log_loss" else 0
     # The first reason that applies is given; an empty key means that there are enough answers.
     reasons = {
         reason_too_few("answers", len(x), MIN_ANSWERS_OF_FIGURE): True,
         f"labels are {kind}, not of two classes": name in CLASS_FIGURES and kind != "binary",
         "the score is not a probability": name in PROBABILITY_FIGURES and not column.probability,
-        f"it is infinite: {amount(sure, 'answer')} with the score 0 or 1, although the label is "
-        "the other": sure > 0,
         f"all labels are the same ({y[0]:g})": (y == y[0]).all()
         and name not in PROBABILITY_FIGURES,
         f"all scores are the same ({x[0]:g})": (x == x[0]).all()

@@ -15,7 +15,7 @@ from trustassay.errors import did_you_mean
 from trustassay.input.answer_tables import read_answer_table
 from trustassay.input.journal import is_journal
 from trustassay.input.labels import LabelKind, LabelValues, UnreadLabels, read_labels
-from trustassay.input.ratings import RATING_FIELDS, Rating, read_ratings
+from trustassay.input.ratings import RATING_FIELDS, read_ratings
 from trustassay.input.recognising import ABSENT, reach
 from trustassay.input.records import InputError
 from trustassay.people.study.answers import TEXT_FIELDS, ScoreColumn, StudyAnswers
@@ -184,12 +184,29 @@ def _build_rated_label(
     ]
     ids = [answers.rows[place].id for place, *_ in rated]
     read = source.parse_labels(name, [label for *_, label in rated], ids)
-    people: dict[str, Floats] = {}
-    for (place, rater, _), value in zip(rated, read.values, strict=True):
-        people.setdefault(rater, np.full(len(values), math.nan))[place] = value
+    numbers = [(*pair[:2], value) for pair, value in zip(rated, read.values, strict=True)]
     undecided = np.zeros(len(values), dtype=bool)
     undecided[[rated[at][0] for at in read.undecided]] = True
-    return _build_pooled_label(name, people, read, undecided)
+    return _build_pooled_label(name, _average_by_rater(numbers, len(values)), read, undecided)
+
+
+def _average_by_rater(
+    rated: Sequence[tuple[int, str, float]], n: int, raters: Iterable[str] = ()
+) -> dict[str, Floats]:
+    """Average each rater's ratings of each of n answers.
+
+    Args:
+        rated: the place of the answer, the rater and the rating.
+        n: the number of answers.
+        raters: raters that count also without a rating.
+    """
+    cells: dict[tuple[str, int], list[float]] = {}
+    for place, rater, value in rated:
+        cells.setdefault((rater, place), []).append(value)
+    result = {name: np.full(n, math.nan) for name in (*raters, *(rater for rater, _ in cells))}
+    for (rater, place), values in cells.items():
+        result[rater][place] = fmean(values)
+    return result
 
 
 def _describe_missing_field(
@@ -266,10 +283,13 @@ class _LabelTable:
         self.rows: list[tuple[str, dict[str, Any]]] = []
         self.label_columns: set[str] = set()
         self.columns: set[str] = set()
+        self.places_by_id: dict[str, list[int]] = {}
+        for place, row in enumerate(answers.rows):
+            self.places_by_id.setdefault(row.id, []).append(place)
         if not is_journal(self.path):
             wanted = {*source.fields, *source.columns.values(), *KEY_COLUMNS}
             self.rows = read_answer_table(self.path, wanted).list_records()
-            self.columns = {key for _, row in self.rows for key in row}
+            self.columns = {key for _, cells in self.rows for key in cells}
             # A table without raters: every column that is no key may be a label.
             if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in source.columns:
                 self.label_columns = self.columns - KEY_COLUMNS - set(source.columns.values())
@@ -349,7 +369,16 @@ class _LabelTable:
         )
         # Words among numbers were left out where the file was read.
         read = replace(read, unread=read.unread or ratings.unread)
-        by_rater = self._average_by_rater(ratings.ratings, read.values)
+        n = len(self.answers.rows)
+        rated = [
+            (place, rating.rater, value)
+            for rating, value in zip(ratings.ratings, read.values, strict=True)
+            for place in self._find_places(rating.item, rating.model)
+        ]
+        # Ids of another data set would otherwise give an empty study.
+        if not rated:
+            raise self._foreign_ids_error(ratings.ratings[0].item)
+        by_rater = _average_by_rater(rated, n, (rating.rater for rating in ratings.ratings))
         people = {
             name: values for name, values in by_rater.items() if name not in self.source.machines
         }
@@ -362,21 +391,10 @@ class _LabelTable:
         ]
         unread = [ratings.ratings[at] for at in read.undecided]
         unreadable = [(rating.item, rating.model, rating.rater) for rating in unread]
-        left_out = {
-            (item, model)
-            for item, model, rater in (*ratings.undecided, *unreadable)
-            if rater not in self.source.machines
-        }
-        # A rating without a model applies to every answer with its id, and the other way round.
-        of_items = {item for item, _ in left_out}
-        undecided = np.array(
-            [
-                (row.id, row.model) in left_out
-                or (row.id, "") in left_out
-                or (not row.model and row.id in of_items)
-                for row in self.answers.rows
-            ]
-        )
+        undecided = np.zeros(n, dtype=bool)
+        for item, model, rater in (*ratings.undecided, *unreadable):
+            if rater not in self.source.machines:
+                undecided[self._find_places(item, model)] = True
         return _build_pooled_label(RATING_LABEL, people, read, undecided), judges
 
     def _label_column(self) -> Sequence[str]:
@@ -392,29 +410,11 @@ class _LabelTable:
         usual_columns = [name for name in RATING_FIELDS[RATING_LABEL] if name in self.columns]
         return (declared_columns or usual_columns)[:1]
 
-    def _average_by_rater(
-        self, ratings: Sequence[Rating], values: Sequence[float]
-    ) -> dict[str, Floats]:
-        """Average each rater's ratings of each answer."""
-        by_item: dict[str, list[tuple[Rating, float]]] = {}
-        for rating, value in zip(ratings, values, strict=True):
-            by_item.setdefault(rating.item, []).append((rating, value))
-        raters = list(dict.fromkeys(rating.rater for rating in ratings))
-        result = {name: np.full(len(self.answers.rows), math.nan) for name in raters}
-        is_any_rated = False
-        for place, row in enumerate(self.answers.rows):
-            ratings_by_rater: dict[str, list[float]] = {}
-            for rating, value in by_item.get(row.id, ()):
-                # A rating without a model applies to every answer with its id.
-                if not (rating.model and row.model) or rating.model == row.model:
-                    ratings_by_rater.setdefault(rating.rater, []).append(value)
-            for name, values_of_rater in ratings_by_rater.items():
-                result[name][place] = fmean(values_of_rater)
-                is_any_rated = True
-        # Ids of another data set would otherwise give an empty study.
-        if not is_any_rated:
-            raise self._foreign_ids_error(ratings[0].item)
-        return result
+    def _find_places(self, item: str, model: str) -> list[int]:
+        """Return the answers of an id; of several models those of one, if a rating names it."""
+        rows = self.answers.rows
+        places = self.places_by_id.get(item, ())
+        return [at for at in places if not (model and rows[at].model) or model == rows[at].model]
 
     def _foreign_ids_error(self, identifier: str) -> InputError:
         return InputError(
