@@ -32,7 +32,7 @@ def langfuse_spans(number: int, scores: list[Json], at: str = "rag") -> list[Jso
     """A trace as ``pull`` writes it, with scores at one of its observations."""
     question, answer, _ = ANSWERS[number]
     shared = {"traceId": f"t-{number}", "startTime": "2026-11-27T10:00:00Z"}
-    spans = [
+    spans: list[Json] = [
         {"id": f"{number}-a", "type": "SPAN", "name": "rag", "input": {"question": question}},
         {"id": f"{number}-b", "type": "GENERATION", "name": "llm", "output": answer},
     ]

@@ -102,6 +102,12 @@ class Store:
         self.kept[body["id"], body["name"], day] = body  # what makes a score of Langfuse one
         return 200, {}, json.dumps({"id": body["id"]})
 
+    @staticmethod
+    def _target(score: Json) -> str:
+        """The span of an annotation, or the trace of a score."""
+        subject = score.get("subject") or {}
+        return str(score.get("span_id") or subject.get("traceId") or subject.get("id"))
+
     def listed(self, path: str) -> tuple[int, dict[str, str], str]:
         """Two entries a page, each page with the cursor of the next."""
         values = parse_qs(urlsplit(path).query)
@@ -109,9 +115,9 @@ class Store:
         entries = self.spans
         if "/scores" in path or "/span_annotations" in path:
             self.score_queries.append(values)
-            ids = values.get("span_ids")
-            entries = [one for one in self.scores if ids is None or one["span_id"] in ids]
-            if int(query["limit"]) > (100 if ids is None else 10_000):
+            ids = values.get("span_ids") or query["traceId"].split(",")
+            entries = [one for one in self.scores if self._target(one) in ids]
+            if int(query["limit"]) > (100 if "/scores" in path else 10_000):
                 return 400, {}, '{"message": "limit is too large"}'
         else:
             self.queries.append(query)

@@ -14,6 +14,7 @@ from tests.live.stores import KEYS, Store
 from trustassay import score
 from trustassay.input.reading import LocatedSample, read_samples
 from trustassay.live.trace_stores import TraceTarget
+from trustassay.people.calibrate.command import calibrate
 
 TRACES = [f"{number + 1:032x}" for number in range(5)]
 ANSWERS = ["The Tagus runs through Lisbon.", "Nothing of it is known to anybody."]
@@ -285,10 +286,11 @@ def test_scores_of_langfuse_are_at_their_observations(cli: Cli, store: Store) ->
         "z": [{"name": "helpful", "value": 0.1, "source": "EVAL"}],
     }  # fmt: skip
     assert spans.keys() == {"a", "b", "c", "y", "z", "n"}
-    assert [one.get("cursor") for one in store.score_queries] == [None, ["2"], ["4"]]
-    # People rate after the period: it bounds the spans alone.
-    query = {"fields": ["subject"], "fromTimestamp": [moments[1]], "limit": ["100"]}
-    assert store.score_queries[0] == query
+    # Those of each trace are read once, whenever people rated it.
+    assert [(one["traceId"], one.get("cursor")) for one in store.score_queries] == [
+        (["t-1"], None), (["t-1"], ["2"]), (["t-2"], None), (["t-3"], None),
+    ]  # fmt: skip
+    assert store.score_queries[0] == {"fields": ["subject"], "traceId": ["t-1"], "limit": ["100"]}
 
 
 def test_annotations_of_phoenix_are_at_their_spans(cli: Cli, store: Store) -> None:
@@ -343,7 +345,11 @@ def test_a_list_of_scores_that_is_none_leaves_the_file(cli: Cli, store: Store, w
     store.spans = spans(TRACES[0], ANSWERS[0])
     listed = store.listed
     secret = KEYS["LANGFUSE_SECRET_KEY"]
-    refusal = (401, {}, json.dumps({"message": f"not with {secret}"}))
+    refusal: tuple[int, dict[str, str], str] = (
+        401,
+        {},
+        json.dumps({"message": f"not with {secret}"}),
+    )
     store.listed = lambda path: (  # type: ignore[method-assign]
         refusal if "scores" in path or "annotations" in path else listed(path)
     )
@@ -393,3 +399,25 @@ def test_odd_entries_of_a_store_do_no_harm(cli: Cli, store: Store) -> None:
     assert cli("pull", "t.jsonl", "--from", "langfuse").err == "t.jsonl: 2 spans\n"
     lines = Path("t.jsonl").read_text().splitlines()
     assert ["scores" in json.loads(line) for line in lines] == [False, True]
+
+
+@pytest.mark.parametrize("where", ["langfuse", "phoenix"])
+def test_a_pulled_file_is_calibrated(cli: Cli, store: Store, where: str) -> None:
+    for number in range(100):
+        trace, value = f"{number:032x}", number / 100
+        person = "right" if number >= 30 else "wrong"
+        if where == "phoenix":
+            store.spans += spans(trace, ANSWERS[0])
+            at = {"span_id": store.spans[-2]["context"]["span_id"]}
+            judge = {"name": "helpful", "annotator_kind": "LLM", "result": {"score": value}}
+            store.scores.append(judge | at)
+            label = {"name": "correct", "annotator_kind": "HUMAN", "result": {"label": person}}
+            store.scores.append(label | at)
+        else:
+            store.spans.append(observation(f"o-{number}", None, trace))
+            store.scores.append(langfuse_score("helpful", value, "trace", trace))
+            store.scores.append(langfuse_score("correct", person, "trace", trace, "ANNOTATION"))
+    cli("pull", "t.jsonl", "--from", where)
+    result = calibrate("t.jsonl", score="helpful", label="correct", at_most=0.2, group="none")
+    assert (len(result.scores), result.wrong.sum()) == (100, 30)
+    assert result.above == pytest.approx(0.29, abs=0.15)

@@ -9,7 +9,7 @@ Phoenix keeps one annotation per (span, name, identifier).
 import base64
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote, urlencode
@@ -28,11 +28,12 @@ PAGE = 500
 """Observations, spans or annotations that one request reads."""
 SCORE_PAGE = 100
 """Scores that one request reads; Langfuse allows no more."""
-SPANS_AT_ONCE = 100
-"""Spans whose annotations one request reads: their ids stand in its address, which many servers
-limit to 8,192 characters."""
+IDS_AT_ONCE = 100
+"""Traces or spans whose scores one request reads: their ids, of 32 characters or less, stand in its
+address, which many servers limit to 8,192 characters."""
 MAX_PAGES = 10_000
-"""Pages of one list, 5 million spans or 1 million scores; a server that goes on has no last one."""
+"""Pages of one list, which are 5 million spans. No file of so many can be scored, so a server that
+goes on has no last one."""
 SCORE_FIELDS = ("name", "value", "source", "annotator_kind", "result")
 """What is kept of a score or an annotation."""
 IDENTIFIER = "trustassay"
@@ -242,16 +243,20 @@ class Langfuse(TraceStore):
         self, endpoint: Endpoint, project: str, since: str, until: str
     ) -> AsyncIterator[list[dict[str, Any]]]:
         """Yield the pages with scores at their observations, those of a trace at its root."""
-        # Scores have no end: people rate after the period.
-        query = {"fields": "subject"} | ({"fromTimestamp": since} if since else {})
+        traces: set[str] = set()
         scores: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        async for entries in self._read_list(endpoint, "/api/public/v3/scores", query, SCORE_PAGE):
-            for entry in entries:
-                subject = entry["subject"] if isinstance(entry.get("subject"), dict) else {}
-                key = str(subject.get("kind")), str(subject.get("id"))
-                scores.setdefault(key, []).append(_keep_score(entry))
         earliest: dict[str, dict[str, Any]] = {}
         async for page in super().pages(endpoint, project, since, until):
+            # By trace and not by time: people rate after the period.
+            fresh = {str(span.get("traceId")) for span in page} - traces
+            traces |= fresh
+            for ids in _split_ids(fresh):
+                query = {"fields": "subject", "traceId": ",".join(ids)}
+                path = "/api/public/v3/scores"
+                async for entries in self._read_list(endpoint, path, query, SCORE_PAGE):
+                    for entry in entries:
+                        key = str(reach(entry, "subject.kind")), str(reach(entry, "subject.id"))
+                        scores.setdefault(key, []).append(_keep_score(entry))
             yield [done for span in page for done in _add_scores(span, scores, earliest)]
         # The root of these traces is elsewhere: their first observation stands for it.
         for trace, span in earliest.items():
@@ -282,11 +287,10 @@ def _add_scores(
         if trace in earliest:
             yield earliest.pop(trace)
     else:
-        pair = sorted(
-            [span, *filter(None, [earliest.get(trace)])], key=lambda one: str(one.get("startTime"))
-        )
-        earliest[trace] = pair[0]
-        yield from pair[1:]
+        # Roots may come after their children.
+        pair = [span, earliest[trace]] if trace in earliest else [span]
+        earliest[trace], *later = sorted(pair, key=lambda one: str(one.get("startTime")))
+        yield from later
 
 
 def _attach(span: dict[str, Any], scores: Sequence[dict[str, Any]]) -> None:
@@ -353,9 +357,8 @@ class Phoenix(TraceStore):
             spans = {str(reach(span, "context.span_id")): span for span in page}
             for span in page:
                 span.pop("annotations", None)
-            for start in range(0, len(spans), SPANS_AT_ONCE):
-                query = {"span_ids": list(spans)[start : start + SPANS_AT_ONCE]}
-                async for entries in self._read_list(endpoint, path, query, PAGE):
+            for ids in _split_ids(spans):
+                async for entries in self._read_list(endpoint, path, {"span_ids": ids}, PAGE):
                     for entry in entries:
                         if (known_as := str(entry.get("span_id"))) in spans:
                             annotations = spans[known_as].setdefault("annotations", [])
@@ -364,6 +367,12 @@ class Phoenix(TraceStore):
 
 
 STORES: Mapping[str, type[Langfuse] | type[Phoenix]] = {"langfuse": Langfuse, "phoenix": Phoenix}
+
+
+def _split_ids(ids: Iterable[str]) -> Iterator[list[str]]:
+    in_order = sorted(ids)
+    for start in range(0, len(in_order), IDS_AT_ONCE):
+        yield in_order[start : start + IDS_AT_ONCE]
 
 
 def _keep_score(entry: Mapping[str, Any]) -> dict[str, Any]:
