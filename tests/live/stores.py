@@ -29,6 +29,8 @@ class Store:
         self.asked: list[tuple[str, Json]] = []
         self.kept: dict[tuple[str, ...], Json] = {}
         self.spans: list[Json] = []
+        self.scores: list[Json] = []
+        self.score_queries: list[dict[str, list[str]]] = []
         self.queries: list[dict[str, str]] = []
         self.unknown: set[str] = set()
         self.before: Callable[[Json], tuple[int, dict[str, str], str] | None] = lambda _: None
@@ -100,15 +102,30 @@ class Store:
         self.kept[body["id"], body["name"], day] = body  # what makes a score of Langfuse one
         return 200, {}, json.dumps({"id": body["id"]})
 
+    @staticmethod
+    def _target(score: Json) -> str:
+        """The span of an annotation, or the trace of a score."""
+        subject = score.get("subject") or {}
+        return str(score.get("span_id") or subject.get("traceId") or subject.get("id"))
+
     def listed(self, path: str) -> tuple[int, dict[str, str], str]:
-        """Two spans a page, each page with the cursor of the next."""
-        query = {k: v[0] for k, v in parse_qs(urlsplit(path).query).items()}
-        self.queries.append(query)
+        """Two entries a page, each page with the cursor of the next."""
+        values = parse_qs(urlsplit(path).query)
+        query = {k: v[0] for k, v in values.items()}
+        entries = self.spans
+        if "/scores" in path or "/span_annotations" in path:
+            self.score_queries.append(values)
+            ids = values.get("span_ids") or query["traceId"].split(",")
+            entries = [one for one in self.scores if self._target(one) in ids]
+            if int(query["limit"]) > (100 if "/scores" in path else 10_000):
+                return 400, {}, '{"message": "limit is too large"}'
+        else:
+            self.queries.append(query)
         start = int(query.get("cursor", "0"))
-        cursor = str(start + 2) if start + 2 < len(self.spans) else None
-        told: Json = {"data": self.spans[start : start + 2]}
-        told |= {"next_cursor": cursor} if "/v1/" in path else {"meta": {"cursor": cursor}}
-        return 200, {}, json.dumps(told)
+        cursor = str(start + 2) if start + 2 < len(entries) else None
+        reply: Json = {"data": entries[start : start + 2]}
+        reply |= {"next_cursor": cursor} if "/v1/" in path else {"meta": {"cursor": cursor}}
+        return 200, {}, json.dumps(reply)
 
 
 class Collector:

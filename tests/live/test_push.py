@@ -12,7 +12,9 @@ import pytest
 from tests.cli.conftest import Cli
 from tests.live.stores import KEYS, Store
 from trustassay import score
+from trustassay.input.reading import LocatedSample, read_samples
 from trustassay.live.trace_stores import TraceTarget
+from trustassay.people.calibrate.command import calibrate
 
 TRACES = [f"{number + 1:032x}" for number in range(5)]
 ANSWERS = ["The Tagus runs through Lisbon.", "Nothing of it is known to anybody."]
@@ -235,3 +237,187 @@ def test_a_page_that_is_none_leaves_the_file_as_it_was(cli: Cli, store: Store) -
 def test_a_time_without_its_offset_is_refused(cli: Cli, since: str) -> None:
     said = cli("pull", "t.jsonl", "--from", "phoenix", "--since", since)
     assert (said.status, "--since: expected a time with its offset" in said.err) == (2, True)
+
+
+def langfuse_score(name: str, value: Any, kind: str, at: str, source: str = "EVAL") -> Any:
+    """A score as ``GET /api/public/v3/scores`` lists it."""
+    subject = {"kind": kind, "id": at} | ({"traceId": "t-1"} if kind == "observation" else {})
+    return {"id": f"{name}-{at}", "projectId": "p", "name": name, "value": value,
+            "dataType": "NUMERIC", "source": source, "timestamp": "2026-11-28T10:00:00Z",
+            "environment": "default", "subject": subject}  # fmt: skip
+
+
+def observation(number: str, parent: str | None, trace: str = "t-1", second: int = 0) -> Any:
+    return {"id": number, "type": "GENERATION", "name": "llm", "traceId": trace,
+            "parentObservationId": parent, "startTime": f"2026-11-27T10:00:0{second}Z",
+            "endTime": "2026-11-27T10:00:09Z", "input": "Which river?",
+            "output": ANSWERS[0]}  # fmt: skip
+
+
+def pulled(path: str = "t.jsonl") -> dict[str, Any]:
+    lines = map(json.loads, Path(path).read_text().splitlines())
+    return {line.get("id") or line["context"]["span_id"]: line for line in lines}
+
+
+def test_scores_of_langfuse_are_at_their_observations(cli: Cli, store: Store) -> None:
+    # The latest first, as Langfuse lists them: roots come after their children.
+    store.spans = [
+        observation("c", "b", second=2), observation("b", "a", second=1), observation("a", None),
+        observation("y", "x", "t-2", 2), observation("z", "x", "t-2", 1),
+        observation("n", None, "t-3"),
+    ]  # fmt: skip
+    store.scores = [
+        langfuse_score("helpful", 0.9, "observation", "b"),
+        langfuse_score("correctness", "right", "trace", "t-1", "ANNOTATION"),
+        langfuse_score("helpful", 0.4, "trace", "t-1"),
+        langfuse_score("helpful", 0.1, "trace", "t-2"),
+        langfuse_score("helpful", 0.2, "session", "t-3"),
+        langfuse_score("helpful", 0.3, "trace", "of another period"),
+    ]
+    moments = ("--since", "2026-11-27T00:00:00Z", "--until", "2026-11-28T00:00:00Z")
+    said = cli("pull", "t.jsonl", "--from", "langfuse", *moments)
+    assert said.err == "t.jsonl: 6 spans\n"
+    spans = pulled()
+    assert {known_as: span["scores"] for known_as, span in spans.items() if "scores" in span} == {
+        "b": [{"name": "helpful", "value": 0.9, "source": "EVAL"}],
+        "a": [{"name": "correctness", "value": "right", "source": "ANNOTATION"},
+              {"name": "helpful", "value": 0.4, "source": "EVAL"}],
+        # The root of this trace is elsewhere.
+        "z": [{"name": "helpful", "value": 0.1, "source": "EVAL"}],
+    }  # fmt: skip
+    assert spans.keys() == {"a", "b", "c", "y", "z", "n"}
+    # Those of each trace are read once, whenever people rated it.
+    assert [(one["traceId"], one.get("cursor")) for one in store.score_queries] == [
+        (["t-1"], None), (["t-1"], ["2"]), (["t-2"], None), (["t-3"], None),
+    ]  # fmt: skip
+    assert store.score_queries[0] == {"fields": ["subject"], "traceId": ["t-1"], "limit": ["100"]}
+
+
+def test_annotations_of_phoenix_are_at_their_spans(cli: Cli, store: Store) -> None:
+    store.spans = [one for trace in TRACES[:2] for one in spans(trace, ANSWERS[0])]
+    root, other = (store.spans[place]["context"]["span_id"] for place in (0, 3))
+    result = {"label": "correct", "score": 1.0, "explanation": None}
+    annotation = {"id": "x", "name": "correctness", "result": result, "metadata": {},
+                  "identifier": "", "source": "APP", "user_id": "u",
+                  "created_at": "2026-11-28T10:00:00Z"}  # fmt: skip
+    store.scores = [
+        {**annotation, "span_id": root, "annotator_kind": "HUMAN"},
+        {**annotation, "span_id": root, "name": "helpful", "annotator_kind": "LLM"},
+        {**annotation, "span_id": root, "name": "short", "annotator_kind": "CODE"},
+        {**annotation, "span_id": other, "annotator_kind": "HUMAN"},
+    ]
+    assert cli("pull", "t.jsonl", "--from", "phoenix").err == "t.jsonl: 4 spans\n"
+    kept = {known_as: span.get("annotations") for known_as, span in pulled().items()}
+    kinds = [(one["name"], one["annotator_kind"]) for one in kept[root]]
+    assert kinds == [("correctness", "HUMAN"), ("helpful", "LLM"), ("short", "CODE")]
+    assert kept[root][0]["result"] == result
+    assert [one["annotator_kind"] for one in kept[other]] == ["HUMAN"]
+    assert sum(one is None for one in kept.values()) == 2
+
+
+@pytest.mark.parametrize("where", ["langfuse", "phoenix"])
+def test_scores_change_nothing_for_score(cli: Cli, store: Store, where: str) -> None:
+    phoenix = [one for trace in TRACES[:2] for one in spans(trace, ANSWERS[0])]
+    store.spans = phoenix if where == "phoenix" else [observation("a", None)]
+    cli("pull", "before.jsonl", "--from", where)
+    result = {"label": "good", "score": 1.0}
+    ids = [one["context"]["span_id"] for one in phoenix]
+    store.scores = (
+        [{"name": "helpful", "result": result, "span_id": one} for one in ids]
+        if where == "phoenix"
+        else [langfuse_score("helpful", 0.4, "trace", "t-1")]
+    )
+    cli("pull", "after.jsonl", "--from", where)
+    assert Path("before.jsonl").read_text() != Path("after.jsonl").read_text()
+    before, after = (
+        [one.sample for one in read_samples(name) if isinstance(one, LocatedSample)]
+        for name in ("before.jsonl", "after.jsonl")
+    )
+    fields = ("id", "question", "response", "documents", "model")
+    assert len(before) == len(after) > 0
+    for one, other in zip(before, after, strict=True):
+        assert [getattr(one, name) for name in fields] == [getattr(other, name) for name in fields]
+
+
+@pytest.mark.parametrize("where", ["langfuse", "phoenix"])
+def test_a_list_of_scores_that_is_none_leaves_the_file(cli: Cli, store: Store, where: str) -> None:
+    Path("t.jsonl").write_text("before")
+    store.spans = spans(TRACES[0], ANSWERS[0])
+    listed = store.listed
+    secret = KEYS["LANGFUSE_SECRET_KEY"]
+    refusal: tuple[int, dict[str, str], str] = (
+        401,
+        {},
+        json.dumps({"message": f"not with {secret}"}),
+    )
+    store.listed = lambda path: (  # type: ignore[method-assign]
+        refusal if "scores" in path or "annotations" in path else listed(path)
+    )
+    said = cli("pull", "t.jsonl", "--from", where)
+    assert said.status == 2
+    assert "not with" in said.err
+    assert where == "phoenix" or secret not in said.err
+    assert Path("t.jsonl").read_text() == "before"
+
+
+def test_a_key_in_a_score_is_not_written(cli: Cli, store: Store) -> None:
+    store.spans = [observation("a", None)]
+    secret = KEYS["LANGFUSE_SECRET_KEY"]
+    store.scores = [langfuse_score("note", f"key {secret}", "trace", "t-1")]
+    assert cli("pull", "t.jsonl", "--from", "langfuse").status == 0
+    assert pulled()["a"]["scores"][0]["value"] == "key [key]"
+
+
+@pytest.mark.parametrize("where", ["langfuse", "phoenix"])
+def test_a_list_without_an_end_is_given_up(
+    cli: Cli, store: Store, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trustassay.live.trace_stores.MAX_PAGES", 7)
+    asked: list[str] = []
+
+    def listed(path: str) -> tuple[int, dict[str, str], str]:
+        asked.append(path)
+        cursor = f"c{len(asked)}"
+        reply = {"data": [], "next_cursor": cursor, "meta": {"cursor": cursor}}
+        return 200, {}, json.dumps(reply)
+
+    store.listed = listed  # type: ignore[method-assign]
+    said = cli("pull", "t.jsonl", "--from", where)
+    assert (said.status, len(asked)) == (2, 7)
+    assert "more than 7 pages; narrow --since and --until" in said.err
+    assert not Path("t.jsonl").exists()
+
+
+def test_odd_entries_of_a_store_do_no_harm(cli: Cli, store: Store) -> None:
+    odd = {"id": "a", "traceId": None, "scores": "none", "startTime": 3}
+    store.spans = [odd, {"parentObservationId": "q", "traceId": "t-1"}]
+    store.scores = [
+        {"name": "x", "value": 1, "subject": None},
+        {"name": "x", "value": 1, "subject": {"kind": "trace", "id": "t-1"}},
+        {"subject": {"kind": ["trace"], "id": {}}},
+    ]
+    assert cli("pull", "t.jsonl", "--from", "langfuse").err == "t.jsonl: 2 spans\n"
+    lines = Path("t.jsonl").read_text().splitlines()
+    assert ["scores" in json.loads(line) for line in lines] == [False, True]
+
+
+@pytest.mark.parametrize("where", ["langfuse", "phoenix"])
+def test_a_pulled_file_is_calibrated(cli: Cli, store: Store, where: str) -> None:
+    for number in range(100):
+        trace, value = f"{number:032x}", number / 100
+        person = "right" if number >= 30 else "wrong"
+        if where == "phoenix":
+            store.spans += spans(trace, ANSWERS[0])
+            at = {"span_id": store.spans[-2]["context"]["span_id"]}
+            judge = {"name": "helpful", "annotator_kind": "LLM", "result": {"score": value}}
+            store.scores.append(judge | at)
+            label = {"name": "correct", "annotator_kind": "HUMAN", "result": {"label": person}}
+            store.scores.append(label | at)
+        else:
+            store.spans.append(observation(f"o-{number}", None, trace))
+            store.scores.append(langfuse_score("helpful", value, "trace", trace))
+            store.scores.append(langfuse_score("correct", person, "trace", trace, "ANNOTATION"))
+    cli("pull", "t.jsonl", "--from", where)
+    result = calibrate("t.jsonl", score="helpful", label="correct", at_most=0.2, group="none")
+    assert (len(result.scores), result.wrong.sum()) == (100, 30)
+    assert result.above == pytest.approx(0.29, abs=0.15)

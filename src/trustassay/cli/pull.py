@@ -1,4 +1,4 @@
-"""``trustassay pull``: read traces of Langfuse or Phoenix into a file."""
+"""``trustassay pull``: read traces of Langfuse or Phoenix, with their scores, into a file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,7 @@ def pull(
     ],
     until: Annotated[str, Flag("--until", "The moment after the last. Default: now.", default="")],
 ) -> None:
-    """Read traces of Langfuse or Phoenix into a file, for trustassay score.
+    """Read traces of Langfuse or Phoenix, with scores and ratings, into a file.
 
     Exit status: 0 they are in the file; 2 bad arguments, or they cannot be read.
 
@@ -37,6 +37,7 @@ def pull(
     trustassay pull today.jsonl --from phoenix --since 2026-11-28T00:00:00Z
     trustassay score today.jsonl --out runs/today
     trustassay push runs/today --to phoenix
+    trustassay calibrate today.jsonl --score helpful --label correctness
     """
     from datetime import datetime
 

@@ -3,6 +3,8 @@
 A source is a file, a frame, an iterable of records, or traces. Traces hold their scores and the
 feedback of people in lists (Langfuse: ``scores``, Phoenix: ``annotations``, MLflow:
 ``assessments``, LangSmith: ``feedback``); each name in such a list is read as a column.
+
+A trace is one row, unless several of its spans have what the user names.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,21 +15,33 @@ from trustassay.core.sample import Sample, SampleError
 from trustassay.errors import did_you_mean
 from trustassay.input.reading import paths_of, read_raw_records, read_records_in_memory
 from trustassay.input.recognising import ABSENT, reach, recognise
-from trustassay.input.records import InputError, RawRecord, decode_json, raise_faults
+from trustassay.input.records import (
+    InputError,
+    RawRecord,
+    decode_json,
+    parse_value,
+    raise_faults,
+)
+from trustassay.input.spans import TraceSpan
 from trustassay.input.traces import find_spans, is_trace, read_traces
 
 _SCORE_LISTS = (
-    *("scores", "annotations", "span_annotations", "assessments"),
+    *("scores", "annotations", "span_annotations", "assessments", "info.assessments"),
     *("feedback", "feedbacks", "feedback_stats"),
 )
 """Fields that hold scores of a trace or of one of its spans."""
 _NAMES = ("name", "key", "assessment_name", "assessmentName")
+# Beside a category, Langfuse's `value` is the number of it, and LangSmith's `score` is the number
+# that it stands for.
 _VALUES = (
     *("result.score", "result.label", "feedback.value", "expectation.value"),
-    *("value", "score", "stringValue", "string_value", "label", "avg"),
+    *("score", "stringValue", "string_value", "value", "label"),
 )
 """Fields of an item in such a list with its name and its value, the preferred ones first."""
-_RATERS = ("annotator_kind", "source.source_type", "source.sourceType", "feedback_source.type")
+_RATERS = (
+    *("annotator_kind", "source.source_type", "source.sourceType", "feedback_source.type"),
+    "source",
+)
 _PEOPLE = frozenset({"human", "annotation", "app", "user"})
 """Kinds of raters that are people, in small letters."""
 
@@ -84,7 +98,11 @@ class AnswerTable:
         Raises:
             InputError: no answer has it, or one answer has several values.
         """
-        values = [self._read_cell(row, name, by_person=by_person) for row in self.rows]
+        # Where both use the name, an answer that one of them left out has no value of it.
+        strict = self.has_two_raters(name)
+        values = [
+            self._read_cell(row, name, by_person=by_person, strict=strict) for row in self.rows
+        ]
         if name not in self.names and all(value is None for value in values):
             raise InputError(f"{self.name}: {did_you_mean('column', name, self.names)}")
         return values
@@ -103,14 +121,19 @@ class AnswerTable:
             for at, row in enumerate(self.rows)
         ]
 
-    def _read_cell(self, row: TableRow, name: str, *, by_person: bool) -> Any:
+    def has_two_raters(self, name: str) -> bool:
+        """Whether both people and others gave scores of this name."""
+        scores = (score for row in self.rows for score in row.scores if score.name == name)
+        return len({score.by_person for score in scores}) > 1
+
+    def _read_cell(self, row: TableRow, name: str, *, by_person: bool, strict: bool) -> Any:
         value = reach(row.record, name)
         if value not in (ABSENT, None, ""):
             return value
         scores = [score for score in row.scores if score.name == name]
-        # A person and a judge may use the same name.
-        preferred = [score for score in scores if score.by_person == by_person] or scores
-        values = list(dict.fromkeys(score.value for score in preferred))
+        if strict:
+            scores = [score for score in scores if score.by_person == by_person]
+        values = list(dict.fromkeys(score.value for score in scores))
         if len(values) > 1:
             raise InputError(
                 f"{row.where}: has {len(values)} values of {name}: {values[:3]}; expected one an "
@@ -142,7 +165,7 @@ def read_answer_table(source: Any, wanted: Collection[str], sheet: str = "") -> 
     else:
         raws, name = read_records_in_memory(source, {})
     faults: list[str] = []
-    rows = list(_read_rows(raws, name, faults))
+    rows = list(_read_rows(raws, name, set(wanted), faults))
     raise_faults(faults)
     if not rows:
         raise InputError(f"{name}: contains no records")
@@ -151,7 +174,9 @@ def read_answer_table(source: Any, wanted: Collection[str], sheet: str = "") -> 
     return AnswerTable(name, rows, list(names))
 
 
-def _read_rows(raws: Iterable[RawRecord], name: str, faults: list[str]) -> Iterator[TableRow]:
+def _read_rows(
+    raws: Iterable[RawRecord], name: str, wanted: Collection[str], faults: list[str]
+) -> Iterator[TableRow]:
     of_traces: list[RawRecord] = []
     for raw in raws:
         if raw.problems:
@@ -159,38 +184,83 @@ def _read_rows(raws: Iterable[RawRecord], name: str, faults: list[str]) -> Itera
             faults.append(f"{raw.where}: {problem.field}: {problem.message}")
         elif not isinstance(raw.record, Mapping):
             faults.append(f"{raw.where}: expected an object")
+        elif is_trace(trace := decode_json(raw.record.get("trace"))):
+            # MLflow's table of traces has the whole trace as JSON.
+            of_traces.append(RawRecord(raw.where, trace))
         elif is_trace(raw.record):
             of_traces.append(raw)
         else:
             yield _build_row(raw.where, raw.record, read_trace_scores(raw.record))
     if of_traces:
-        yield from _read_trace_rows(of_traces, name)
+        yield from _read_trace_rows(of_traces, name, wanted)
 
 
-def _read_trace_rows(raws: Sequence[RawRecord], name: str) -> Iterator[TableRow]:
-    """Yield a row for each trace, with the scores of all its spans."""
-    scores: dict[str, list[TraceScore]] = {}
+def _read_trace_rows(
+    raws: Sequence[RawRecord], name: str, wanted: Collection[str]
+) -> Iterator[TableRow]:
+    """Yield a row for each trace, or for each span of it that has scores of the ``wanted`` names.
+
+    1. The spans of each trace are collected with their scores, and those beside the spans.
+    2. Where a span of the table has all names, it is an answer. So a trace is split if one of its
+       spans has all of them, or if all spans with scores have the same: a judge scored each, and
+       nobody has labelled them.
+    3. Any other trace is one row with the scores of all its spans.
+    """
+    traces: dict[str, list[tuple[TraceSpan, list[TraceScore]]]] = {}
+    beside: dict[str, list[TraceScore]] = {}
+    places: dict[str, str] = {}
+    trace_by_line: dict[int, str] = {}
     for raw in raws:
-        spans = list(find_spans(raw.record))
-        for span in spans:
-            scores.setdefault(span.trace or raw.where, []).extend(read_trace_scores(span.raw))
-        # MLflow has the assessments of a trace beside its spans, or in ``info``.
-        beside = [raw.record, raw.record.get("info")]
-        for holder in beside:
-            if isinstance(holder, Mapping) and all(span.raw is not holder for span in spans):
-                trace = spans[0].trace if spans else ""
-                scores.setdefault(trace or raw.where, []).extend(read_trace_scores(holder))
-    own_lines = {id(raw.record) for raw in raws}
+        for span in find_spans(raw.record):
+            trace = span.trace or raw.where
+            at_span = read_trace_scores(span.raw)
+            traces.setdefault(trace, []).append((span, at_span))
+            places.setdefault(trace, f"{raw.where}: trace {trace:.80}")
+            # MLflow writes the scores of a trace beside its spans.
+            if id(raw.record) not in trace_by_line and span.raw is not raw.record:
+                beside.setdefault(trace, []).extend(read_trace_scores(raw.record))
+            trace_by_line.setdefault(id(raw.record), trace)
+    records: dict[str, Mapping[str, Any]] = {}
     for raw in read_traces(raws, name):
         # A trace whose answer cannot be found may still have a score and a label.
-        if not isinstance(raw.record, Mapping):
-            trace = raw.where.rpartition("trace ")[2].partition(",")[0]
-            yield TableRow(raw.where, trace, "", "", "", {}, scores.get(trace, ()))
-        elif id(raw.record) in own_lines:
-            yield _build_row(raw.where, raw.record, read_trace_scores(raw.record))
-        else:
-            of_trace = scores.get(str(raw.record.get("id")), ())
-            yield _build_row(raw.where, raw.record, of_trace)
+        if isinstance(raw.record, Mapping):
+            trace = trace_by_line.get(id(raw.record)) or str(raw.record.get("id"))
+            records.setdefault(trace, raw.record)
+    scores = (score for parts in traces.values() for _, at_span in parts for score in at_span)
+    names = {score.name for score in scores}.intersection(wanted)
+    has_answers = any(_has_all(at_span, names) for p in traces.values() for _, at_span in p)
+    for trace, parts in traces.items():
+        at_trace = [*beside.get(trace, ()), *(score for _, at_span in parts for score in at_span)]
+        row = TableRow(places[trace], trace, "", "", "", {}, at_trace)
+        if trace in records:
+            row = _build_row(places[trace], records[trace], at_trace)
+        scored = [(span, at_span) for span, at_span in parts if _names_of(at_span) & names]
+        kinds = {frozenset(_names_of(at_span) & names) for _, at_span in scored}
+        is_split = len(kinds) == 1 or any(_has_all(at_span, names) for _, at_span in scored)
+        if not (has_answers and is_split and len(scored) > 1):
+            yield row
+            continue
+        for span, at_span in scored:
+            # Answers of a trace depend on each other, as those to one question do.
+            yield TableRow(
+                f"{row.where}, span {span.id:.80}",
+                span.id,
+                row.question or trace,
+                span.text("model") or row.model,
+                span.text("output"),
+                span.raw,
+                at_span,
+            )
+
+
+def _names_of(scores: Iterable[TraceScore]) -> set[str]:
+    return {score.name for score in scores}
+
+
+def _has_all(scores: Sequence[TraceScore], names: Collection[str]) -> bool:
+    """Whether scores have all names; of a single one, that of a person and that of a judge."""
+    raters = {score.by_person for score in scores if score.name in names}
+    return bool(names) and _names_of(scores) >= set(names) and (len(names) > 1 or len(raters) > 1)
 
 
 def _build_row(where: str, record: Mapping[str, Any], scores: Sequence[TraceScore]) -> TableRow:
@@ -209,31 +279,43 @@ def _build_row(where: str, record: Mapping[str, Any], scores: Sequence[TraceScor
 def read_trace_scores(record: Mapping[str, Any]) -> list[TraceScore]:
     """Return the scores and labels in the lists of a record; empty for most records."""
     result = []
-    for name in _SCORE_LISTS:
-        content = decode_json(record.get(name))
+    for path in _SCORE_LISTS:
+        content = reach(record, path)
+        # Tables hold such lists as JSON, or as Python prints them.
+        content = parse_value(content) if isinstance(content, str) else content
         if isinstance(content, Mapping):
-            # ``{"helpful": 1}`` or ``{"helpful": {"avg": 1, "n": 1}}``.
-            items = [
-                {"key": key, **(value if isinstance(value, Mapping) else {"value": value})}
-                for key, value in content.items()
-            ]
+            items = [item for key, value in content.items() for item in _list_values(key, value)]
         else:
             items = content if isinstance(content, list) else []
         result += [score for item in items if (score := _read_score(item)) is not None]
     return result
 
 
+def _list_values(key: str, value: Any) -> list[Mapping[str, Any]]:
+    """Return the items of ``{"helpful": 1}``, or of the counts that LangSmith writes."""
+    if not isinstance(value, Mapping):
+        return [{"key": key, "value": value}]
+    if "n" not in value:
+        return [{"key": key, **value}]
+    ends = [value.get("min"), value.get("max")]
+    values = ends if None not in ends else [value.get("avg")]
+    if values == [None]:
+        values = list(value["values"]) if isinstance(value.get("values"), Mapping) else []
+    return [{"key": key, **value, "value": each} for each in values]
+
+
 def _read_score(item: Any) -> TraceScore | None:
-    if not isinstance(item, Mapping):
+    # MLflow keeps an assessment that another one has replaced.
+    if not isinstance(item, Mapping) or item.get("valid") is False:
         return None
     name, value = _first(item, _NAMES), _first(item, _VALUES)
-    if name is None or not isinstance(value, int | float | str):
+    if name is None or value is None:
         return None
-    kind = _first(item, _RATERS) or item.get("source")
-    return TraceScore(str(name), value, str(kind).casefold() in _PEOPLE)
+    kind = str(_first(item, _RATERS)).casefold()
+    return TraceScore(str(name), value, kind in _PEOPLE)
 
 
 def _first(item: Mapping[str, Any], paths: Iterable[str]) -> Any:
-    """Return the first value that is there, of fields by their paths."""
+    """Return the first number or text that is there, of fields by their paths."""
     values = (reach(item, path) for path in paths)
-    return next((value for value in values if value not in (ABSENT, None, "")), None)
+    return next((v for v in values if isinstance(v, int | float | str) and v != ""), None)

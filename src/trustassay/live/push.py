@@ -198,7 +198,7 @@ def _hash_requests(requests: Sequence[Request]) -> str:
 
 
 async def pull(store: TraceStore, path: Path, project: str, since: str, until: str) -> int:
-    """Write the spans of a period to a file, one per line; return how many there are.
+    """Write the spans of a period to a file, each with its scores; return how many there are.
 
     Args:
         store: the store.

@@ -1,4 +1,5 @@
-"""Langfuse and Phoenix: addresses and keys, reading of traces, and the requests that send scores.
+"""Langfuse and Phoenix: addresses and keys, reading of traces with their scores, and the requests
+that send scores.
 
 A score that is sent again replaces the earlier one. Langfuse keeps one score per (id, name, day),
 so ids are built from the trace and the metric, and the time of the score is that of the trace.
@@ -8,7 +9,7 @@ Phoenix keeps one annotation per (span, name, identifier).
 import base64
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote, urlencode
@@ -18,12 +19,23 @@ from trustassay.calls.retry import Endpoint
 from trustassay.core.capabilities import EndpointLimits
 from trustassay.core.tracebacks import hide_key
 from trustassay.errors import CallError, UsageError
+from trustassay.input.recognising import reach
 from trustassay.live.integrations.resident import IntegrationFinding
 
 AT_ONCE = 8
 """The most requests in progress."""
 PAGE = 500
-"""Observations, or spans, that one request reads."""
+"""Observations, spans or annotations that one request reads."""
+SCORE_PAGE = 100
+"""Scores that one request reads; Langfuse allows no more."""
+IDS_AT_ONCE = 100
+"""Traces or spans whose scores one request reads: their ids, of 32 characters or less, stand in its
+address, which many servers limit to 8,192 characters."""
+MAX_PAGES = 10_000
+"""Pages of one list, which are 5 million spans. No file of so many can be scored, so a server that
+goes on has no last one."""
+SCORE_FIELDS = ("name", "value", "source", "annotator_kind", "result")
+"""What is kept of a score or an annotation."""
 IDENTIFIER = "trustassay"
 """The annotator's name in Phoenix: annotations of the same name by others stay."""
 MAX_COMMENT_CHARACTERS = 10_000
@@ -145,20 +157,33 @@ class TraceStore(ABC):
             CallError: they cannot be read.
         """
         path, query = self.listing(project, since, until)
+        async for page in self._read_list(endpoint, path, query, PAGE):
+            yield page
+
+    async def _read_list(
+        self, endpoint: Endpoint, path: str, query: Mapping[str, Any], size: int
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        """Yield the pages of a list, ``size`` entries each."""
         cursor = ""
-        while True:
-            params = urlencode({**query, "limit": PAGE, **({"cursor": cursor} if cursor else {})})
+        for _ in range(MAX_PAGES):
+            pairs = {**query, "limit": size, **({"cursor": cursor} if cursor else {})}
+            params = urlencode(pairs, doseq=True)
             reply = await endpoint.call(lambda params=params: self.http.get(f"{path}?{params}"))  # type: ignore[misc]
             page = reply if isinstance(reply, dict) else {}
             if not isinstance(page.get("data"), list):
                 message = f"{self.http.address.name}: the reply has no list `data`"
                 raise CallError(message, "malformed")
-            yield [span for span in page["data"] if isinstance(span, dict)]
+            yield [entry for entry in page["data"] if isinstance(entry, dict)]
             meta = page["meta"] if isinstance(page.get("meta"), dict) else {}
             last, cursor = cursor, str(page.get("next_cursor") or meta.get("cursor") or "")
             # A cursor that repeats would read the same page for ever.
             if not cursor or cursor == last:
                 return
+        raise CallError(
+            f"{self.http.address.name}: {path}: more than {MAX_PAGES:,} pages; narrow --since and "
+            "--until, or tell the server's owner that its list does not end",
+            "malformed",
+        )
 
 
 class Langfuse(TraceStore):
@@ -214,6 +239,64 @@ class Langfuse(TraceStore):
         query |= {k: v for k, v in (("fromStartTime", since), ("toStartTime", until)) if v}
         return "/api/public/v2/observations", query
 
+    async def pages(
+        self, endpoint: Endpoint, project: str, since: str, until: str
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        """Yield the pages with scores at their observations, those of a trace at its root."""
+        traces: set[str] = set()
+        scores: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        earliest: dict[str, dict[str, Any]] = {}
+        async for page in super().pages(endpoint, project, since, until):
+            # By trace and not by time: people rate after the period.
+            fresh = {str(span.get("traceId")) for span in page} - traces
+            traces |= fresh
+            for ids in _split_ids(fresh):
+                query = {"fields": "subject", "traceId": ",".join(ids)}
+                path = "/api/public/v3/scores"
+                async for entries in self._read_list(endpoint, path, query, SCORE_PAGE):
+                    for entry in entries:
+                        key = str(reach(entry, "subject.kind")), str(reach(entry, "subject.id"))
+                        scores.setdefault(key, []).append(_keep_score(entry))
+            yield [done for span in page for done in _add_scores(span, scores, earliest)]
+        # The root of these traces is elsewhere: their first observation stands for it.
+        for trace, span in earliest.items():
+            _attach(span, scores["trace", trace])
+        yield list(earliest.values())
+
+
+def _add_scores(
+    span: dict[str, Any],
+    scores: dict[tuple[str, str], list[dict[str, Any]]],
+    earliest: dict[str, dict[str, Any]],
+) -> Iterator[dict[str, Any]]:
+    """Yield the spans that are complete with this one.
+
+    Args:
+        span: an observation; its scores are added.
+        scores: those that are not yet added, by the kind and the id of what they are about.
+        earliest: the first observations of traces with a score whose root was not read yet.
+    """
+    trace = str(span.get("traceId"))
+    span.pop("scores", None)
+    _attach(span, scores.pop(("observation", str(span.get("id"))), []))
+    if ("trace", trace) not in scores:
+        yield span
+    elif not span.get("parentObservationId"):
+        _attach(span, scores.pop(("trace", trace)))
+        yield span
+        if trace in earliest:
+            yield earliest.pop(trace)
+    else:
+        # Roots may come after their children.
+        pair = [span, earliest[trace]] if trace in earliest else [span]
+        earliest[trace], *later = sorted(pair, key=lambda one: str(one.get("startTime")))
+        yield from later
+
+
+def _attach(span: dict[str, Any], scores: Sequence[dict[str, Any]]) -> None:
+    if scores:
+        span["scores"] = [*span.get("scores", ()), *scores]
+
 
 class Phoenix(TraceStore):
     """Annotations in Phoenix, by ``POST /v1/span_annotations``."""
@@ -265,8 +348,35 @@ class Phoenix(TraceStore):
         query = {k: v for k, v in (("start_time", since), ("end_time", until)) if v}
         return f"/v1/projects/{quote(project, safe='')}/spans", query
 
+    async def pages(
+        self, endpoint: Endpoint, project: str, since: str, until: str
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        """Yield the pages with annotations at their spans."""
+        path = f"/v1/projects/{quote(project, safe='')}/span_annotations"
+        async for page in super().pages(endpoint, project, since, until):
+            spans = {str(reach(span, "context.span_id")): span for span in page}
+            for span in page:
+                span.pop("annotations", None)
+            for ids in _split_ids(spans):
+                async for entries in self._read_list(endpoint, path, {"span_ids": ids}, PAGE):
+                    for entry in entries:
+                        if (known_as := str(entry.get("span_id"))) in spans:
+                            annotations = spans[known_as].setdefault("annotations", [])
+                            annotations.append(_keep_score(entry))
+            yield page
+
 
 STORES: Mapping[str, type[Langfuse] | type[Phoenix]] = {"langfuse": Langfuse, "phoenix": Phoenix}
+
+
+def _split_ids(ids: Iterable[str]) -> Iterator[list[str]]:
+    in_order = sorted(ids)
+    for start in range(0, len(in_order), IDS_AT_ONCE):
+        yield in_order[start : start + IDS_AT_ONCE]
+
+
+def _keep_score(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry[name] for name in SCORE_FIELDS if name in entry}
 
 
 def _read_key(name: str) -> str:

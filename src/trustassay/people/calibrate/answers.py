@@ -163,7 +163,7 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         group,
         [_read_text(row.fields.get(options.by)) for row in answers.rows],
         [(row.id, row.model) for row in answers.rows],
-        _bound_missed(answers, wrong, options) if options.truth else None,
+        _compute_missed_bound(answers, wrong, options) if options.truth else None,
         notes,
         labels[0].opposite if len(labels) == 1 else "",
     )
@@ -243,7 +243,7 @@ def pool_strictly(labels: Sequence[Label]) -> tuple[Floats, Floats]:
     return strict, lenient
 
 
-def _bound_missed(answers: StudyAnswers, wrong: Floats, options: SourceOptions) -> float:
+def _compute_missed_bound(answers: StudyAnswers, wrong: Floats, options: SourceOptions) -> float:
     """Return the upper 97.5 % bound of the share of wrong answers that raters call right."""
     (label,) = _read_labels(answers, [options.truth], replace(options, ratings=()))
     truly_wrong = (label.values == 0) & ~np.isnan(wrong)

@@ -87,6 +87,12 @@ def build_table_answers(
     Where a table has a column ``rater`` and several rows of an answer, these rows are one answer,
     and each of its ``people`` fields is a mapping from the rater to the value.
     """
+    for name in set(scores).intersection(people):
+        if not table.has_two_raters(name):
+            raise InputError(
+                f"{table.name}: {name} is named as the score and as the label; expected two "
+                "columns, or scores of this name by people and by a judge"
+            )
     label_fields = _list_label_fields(table)
     # Without labels of people, rows of an answer are not merged.
     rater = _find_rater_column(table) if people else ""
