@@ -185,8 +185,10 @@ def label(  # noqa: PLR0913 - one argument an option
     """
     from trustassay.people.label.command import label as run_label
 
+    # Typer would accept any text here.
     if purpose not in ("", "calibrate"):
         raise UsageError(f"--for: expected calibrate, got {purpose[:40]!r}")
+    # An option of the other kind of plan would be ignored, so it is a mistake.
     of_estimates = {"--compare": compare, "--auroc": auroc, "--random": random, "--beyond": beyond}
     of_promises = {"--at-most": at_most, "--looks": looks, "--hope": hope, "--lower": lower}
     for flag, value in (of_estimates if purpose else of_promises).items():
@@ -194,6 +196,7 @@ def label(  # noqa: PLR0913 - one argument an option
             raise UsageError(
                 f"{flag}: belongs to a plan {'without' if purpose else 'with'} --for calibrate"
             )
+    # A plan for promises has its own file and its own figures.
     if purpose:
         from trustassay.people.label.calibration_work import CalibrationPlanOptions
         from trustassay.people.study.labels import LabelSource
@@ -219,7 +222,7 @@ def label(  # noqa: PLR0913 - one argument an option
         )
         _label_for_calibration(runs[0], plan, source, options, as_json=as_json)
         return
-    # Typer would accept any text here.
+    # The rest is about plans for estimates.
     if unit not in ("question", "answer"):
         raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
     result = run_label(
