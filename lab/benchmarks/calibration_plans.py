@@ -1,98 +1,94 @@
 """How often the promises of ``label --for calibrate`` are broken, and how much they accept.
 
-Answers are drawn from the generators of docs/people/calibrate.md: scores of right and wrong answers
-are normal, a distance apart. The risk above a threshold is computed exactly. A plan is broken if the
-promise of any of its looks is. Run ``python -m lab.benchmarks.calibration_plans [PLANS]``.
+Scores of right and wrong answers are normal, a distance apart, so that the risk above a threshold
+is known. A plan is broken if the promise of any look is; accepted is the share at the last one. Run ``python -m lab.benchmarks.calibration_plans [PLANS]``.
 """
 
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from trustassay.people.label import calibration_plan as plans
-from trustassay.people.label.plan import LabelPlan, PlanBatch
+from trustassay.people.label.plan import AnswerKey, LabelPlan, PlanBatch, PlannedDraw
 from trustassay.statistics.warranty import walk
 
 NORMAL = NormalDist()
-GENERATORS = {"good": (0.2, 0.85), "middle": (0.3, 0.8), "flat": (None, 0.5)}
-"""The share of wrong answers and the AUROC; flat is just above the promised share."""
+GENERATORS = {"good": (0.2, 0.85), "middle": (0.3, 0.8), "flat": (0.0, 0.5)}
+"""The share of wrong answers and the AUROC; the share of flat is just above the promised one."""
 CONFIDENCE = 0.95
 
 
-def measure(cell: tuple[str, float, tuple[int, ...], int]) -> tuple[float, ...]:
-    """Return broken and accepted of the plan, then of the plain walk, at the last look."""
-    name, alpha, looks, repeats = cell
-    share, auroc = GENERATORS[name]
-    share = share or alpha * 1.0001
-    d = np.sqrt(2) * NORMAL.inv_cdf(auroc)
-    rng = np.random.default_rng([int(1000 * alpha), len(looks), looks[0], len(name)])
+class Setting:
+    """A generator of answers, a promised share, and the looks of a plan."""
 
-    def tails(above: float) -> tuple[float, float]:
-        """Return the shares of all answers that are right, and wrong, above a threshold."""
-        right, wrong = 1 - NORMAL.cdf(above - d / 2), 1 - NORMAL.cdf(above + d / 2)
-        return (1 - share) * right, share * wrong
-
-    low, high = -9.0, 9.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if sum(tails(middle)) > 0.5 else (low, middle)
-    design = plans.CalibrationDesign(
-        alpha, CONFIDENCE, 0.5, False, looks, 0.5, 10**6, 10**6, low
-    )  # fmt: skip
-
-    def judge(above: float) -> tuple[bool, float]:
-        right, wrong = tails(above)
-        accepted = right + wrong
-        return accepted > 0 and wrong > alpha * accepted, accepted
-
-    result = np.zeros(4)
-    for _ in range(repeats):
-        n = 3 * looks[-1]
-        wrong = rng.random(n) < share
-        scores = rng.normal(size=n) + d / 2 - d * wrong
-        keys = [(str(i), "") for i in range(n)]
-        is_wrong, score_of = (
-            dict(zip(keys, wrong, strict=True)),
-            dict(zip(keys, scores, strict=True)),
+    def __init__(self, name: str, alpha: float, looks: tuple[int, ...]) -> None:
+        share, auroc = GENERATORS[name]
+        self.alpha, self.share = alpha, share or alpha * 1.0001
+        self.distance = np.sqrt(2) * NORMAL.inv_cdf(auroc)
+        middle, high = -9.0, 9.0
+        while high - middle > 1e-9:
+            half = (middle + high) / 2
+            middle, high = (half, high) if sum(self.tails(half)) > 0.5 else (middle, half)
+        self.middle = middle
+        self.design = plans.CalibrationDesign(
+            alpha, CONFIDENCE, 0.5, False, looks, 0.5, 10**6, 10**6, middle
         )
-        order = plans.PlanOrder(
-            [k for k in keys if score_of[k] > low], [k for k in keys if score_of[k] <= low], 0.5, low
-        )  # fmt: skip
-        draws, labels, broken, accepted = [], {}, False, 0.0
-        while batch := plans.draw_next(design, order, draws, labels):
+
+    def tails(self, above: float) -> tuple[float, float]:
+        """Return the shares of all answers that are right, and wrong, above a threshold."""
+        right, wrong = (1 - NORMAL.cdf(above + side * self.distance / 2) for side in (-1, 1))
+        return (1 - self.share) * right, self.share * wrong
+
+    def assess(
+        self, scores: ArrayLike, wrong: ArrayLike, delta: float, floor: float
+    ) -> tuple[bool, float]:
+        """Return whether the promise of these labels is broken, and the share it accepts."""
+        threshold = walk(scores, wrong, alpha=self.alpha, delta=delta)
+        if threshold is None:
+            return False, 0.0
+        right, bad = self.tails(max(threshold.above, floor))
+        return bad > self.alpha * (right + bad), right + bad
+
+    def simulate(self, rng: np.random.Generator) -> list[float]:
+        """Return broken and accepted of a plan, then of the plain walk."""
+        looks = self.design.looks
+        wrong = rng.random(3 * looks[-1]) < self.share
+        scores = rng.normal(size=len(wrong)) + self.distance * (0.5 - wrong)
+        keys: list[AnswerKey] = [(str(place), "") for place in range(len(wrong))]
+        parts = [[k for k in keys if (scores[int(k[0])] > self.middle) == up] for up in (1, 0)]
+        order = plans.PlanOrder(parts[0], parts[1], 0.5, self.middle)
+        start = {"purpose": plans.CALIBRATE, **self.design.to_dict()}
+        draws: list[PlannedDraw] = []
+        labels: dict[AnswerKey, bool] = {}
+        results: dict[int, tuple[bool, float]] = {}
+        while batch := plans.draw_next(self.design, order, draws, labels):
             draws += batch
-            labels |= {draw.answers[0]: bool(is_wrong[draw.answers[0]]) for draw in batch}
-            start = {"purpose": plans.CALIBRATE, **design.to_dict()}
-            look = plans.last_look(LabelPlan("", start, [PlanBatch([], draws)]), labels)
-            if look is None:
-                continue
-            threshold = walk(
-                [score_of[k] for k in look.answers],
-                [labels[k] for k in look.answers],
-                alpha=alpha,
-                delta=look.delta,
-            )
-            accepted = 0.0
-            if threshold:
-                is_broken, accepted = judge(max(threshold.above, look.above))
-                broken |= is_broken
-        result[:2] += broken, accepted
-        broken, accepted = False, 0.0
-        for labels_of_look in looks:
-            threshold = walk(
-                scores[:labels_of_look],
-                wrong[:labels_of_look],
-                alpha=alpha,
-                delta=(1 - CONFIDENCE) / len(looks),
-            )
-            accepted = 0.0
-            if threshold:
-                is_broken, accepted = judge(threshold.above)
-                broken |= is_broken
-        result[2:] += broken, accepted
-    return tuple(result / repeats)
+            labels |= {d.answers[0]: bool(wrong[int(d.answers[0][0])]) for d in batch}
+            look = plans.last_look(LabelPlan(Path(), start, [PlanBatch([], draws)]), labels)
+            if look:
+                places = [int(key[0]) for key in look.answers]
+                results[look.number] = self.assess(
+                    scores[places], wrong[places], look.delta, look.above
+                )
+        delta = (1 - CONFIDENCE) / len(looks)
+        plain = [self.assess(scores[:n], wrong[:n], delta, -np.inf) for n in looks]
+        return [
+            float(value)
+            for each in (list(results.values()), plain)
+            for value in (any(broken for broken, _ in each), each[-1][1])
+        ]
+
+
+def measure(cell: tuple[str, float, tuple[int, ...], int]) -> list[float]:
+    """Return the means of :meth:`Setting.simulate` over many plans."""
+    name, alpha, looks, repeats = cell
+    setting, rng = Setting(name, alpha, looks), np.random.default_rng(len(name) * looks[-1])
+    rows = [setting.simulate(rng) for _ in range(repeats)]
+    return [float(mean) for mean in np.mean(rows, axis=0)]
 
 
 def main() -> None:

@@ -312,15 +312,20 @@ def build_annotation_application(
 
 
 async def follow_plan(session: AnnotationSession, promise: CalibrationPromise) -> None:
-    """Update what is promised, and ask for the next batch of the plan once all are at the end.
+    """Update what is promised, and ask for the next batch of the plan once this one is rated.
 
     Raises:
         OSError: the plan cannot be written; the next request tries again.
     """
-    # The batch decides what is rated next, so everybody has to have rated it.
-    at_end = all(rater.current is None for rater in session.raters.values())
+    # A label is complete when everybody who is asked has rated the answer.
+    unfinished = {
+        session.project.items[step.item].id
+        for rater in session.raters.values()
+        for place, step in enumerate(rater.steps)
+        if any(rating not in rater.states for rating in rater.ratings(place))
+    }
     # In a thread: the promise takes a second at a look, and other raters must not wait.
-    await asyncio.to_thread(promise.update, may_grow=at_end)
+    await asyncio.to_thread(promise.update, may_grow=True, unfinished=unfinished)
     session.follow(promise.work.plan)
 
 

@@ -1,7 +1,7 @@
 """``label --for calibrate``: a plan with its answers and ratings, and what it promises so far."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -321,11 +321,12 @@ class CalibrationPromise:
         self.missing = ""
         """What is missing to the next look, in words; or why it is not known."""
 
-    def update(self, *, may_grow: bool) -> None:
+    def update(self, *, may_grow: bool, unfinished: Collection[str] = ()) -> None:
         """Read the ratings, append the next batch of the plan if it is time, and compute the text.
 
         Args:
             may_grow: whether the next batch may be appended.
+            unfinished: the ids of answers that some of their raters have not rated yet.
 
         Raises:
             OSError: the plan cannot be written.
@@ -336,6 +337,9 @@ class CalibrationPromise:
                 files = [path for path in self._files if path.exists()]
                 self.work.labels = replace(self.work.labels, ratings=files)
                 wrong = self.work.read_wrong()
+                wrong = {
+                    key: is_wrong for key, is_wrong in wrong.items() if key[0] not in unfinished
+                }
                 self.work.plan = read_plan(self.work.path)
                 if may_grow:
                     self.work.advance(wrong)
