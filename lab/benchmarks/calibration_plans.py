@@ -1,7 +1,8 @@
 """How often the promises of ``label --for calibrate`` are broken, and how much they accept.
 
 Scores of right and wrong answers are normal, a distance apart, so that the risk above a threshold
-is known. A plan is broken if the promise of any look is; accepted is the share at the last one. Run ``python -m lab.benchmarks.calibration_plans [PLANS]``.
+is known. A plan is broken if the promise of any look is; accepted is the share at the last one.
+Run ``python -m lab.benchmarks.calibration_plans [PLANS]``.
 """
 
 import sys
