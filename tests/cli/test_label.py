@@ -42,7 +42,7 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(words) for words in found if words.startswith(("annotate", "label"))]
 
 
-def fill(sheet: Path) -> None:
+def fill(sheet: Path, right: str = "yes", wrong: str = "no") -> None:
     """Rate every answer of a sheet as a person would."""
     with sheet.open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
@@ -50,7 +50,7 @@ def fill(sheet: Path) -> None:
         out = csv.DictWriter(file, list(rows[0]))
         out.writeheader()
         out.writerows(
-            row | {"rating": "yes" if row["answer"] == "the blue house" else "no"} for row in rows
+            row | {"rating": right if row["answer"] == "the blue house" else wrong} for row in rows
         )
 
 
@@ -136,6 +136,72 @@ def test_ratings_that_have_just_begun(cli: Cli, run: Path) -> None:
     said = cli(*then)
     assert said.status == 0, said.err
     assert "50 drawn, 0 of them rated" in said.err
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table of answers without ids, with a score."""
+    path = tmp_path / "answers.csv"
+    rows = [f"Question {n}?,answer {n},{n / 200}" for n in range(200)]
+    path.write_text("\n".join(["question,response,sure", *rows]))
+    return path
+
+
+def test_a_plan_for_calibrate_of_a_table(cli: Cli, table: Path) -> None:
+    words = ("label", table, "--for", "calibrate", "--score", "sure", "--number", "100")
+    first = cli(*words, "--at-most", "10%", "--json")
+    assert first.status == 0, first.err
+    assert "50 drawn, 0 of them rated\n100 labels missing to the promise" in first.err
+    assert json.loads(first.out)["missing"] == 100
+    plan = f"{table}.label.jsonl"
+    then = first.err.partition("then: trustassay ")[2].split()
+    assert then == [
+        "calibrate", str(table), "--score", "sure", "--plan", plan,
+        "--ratings", "ratings.jsonl", "--at-least", "4",
+    ]  # fmt: skip
+    (annotate,) = commands(first.err)
+    # Its ids are those of the plan, though the table has none.
+    words_of_anna = [word.replace("NAME", "anna") for word in annotate]
+    assert cli(*words_of_anna, "--export", "s.csv").status == 0
+    fill(Path("s.csv"), wrong="5")
+    stored = cli(*words_of_anna, "--import", "s.csv")
+    assert stored.status == 0, stored.err
+    rest = ("--ratings", "ratings.jsonl", "--at-least", "4")
+    second = cli(*words, *rest, "--at-most", "0.1")
+    assert "100 drawn, 50 of them rated\n50 labels missing" in second.err
+    refused = cli("study", table, "--ratings", "ratings.jsonl")
+    assert refused.status == 2
+
+
+def test_plans_for_one_purpose_are_refused_by_the_other(cli: Cli, run: Path) -> None:
+    first = cli("label", run, "--for", "calibrate", "--score", "reference", "--number", "60")
+    assert first.status == 0, first.err
+    assert f"or trustassay view {run} --rate NAME --rubric verdict" in first.err
+    assert "was made with --for calibrate" in cli("label", run).err
+    cli("label", run, "--plan", "p.jsonl")
+    words = ("--for", "calibrate", "--score", "reference")
+    assert "is a plan for estimates" in cli("label", run, "--plan", "p.jsonl", *words).err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--for", "study"], "--for: expected calibrate, got 'study'"),
+        (["--looks", "2"], "--looks: belongs to a plan with --for calibrate"),
+        (["--for", "calibrate", "--random"], "--random: belongs to a plan without"),
+        (["--for", "calibrate"], "expected the --score"),
+        (
+            ["--for", "calibrate", "--score", "sure", "--at-most", "ten"],
+            "expected a share between 0 and 1, such as 10% or 0.1, got 'ten'",
+        ),
+    ],
+)
+def test_options_of_plans_for_calibrate(
+    cli: Cli, table: Path, words: list[str], message: str
+) -> None:
+    refused = cli("label", table, *words)
+    assert refused.status == 2
+    assert message in refused.err
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,10 @@ from trustassay.people.annotate.items import RatingInputOptions
 from trustassay.people.annotate.project import AnnotateOptions, open_project
 from trustassay.people.annotate.session import AnnotationSession, RatingsFile
 from trustassay.people.calibrate.command import calibrate
+from trustassay.people.label.calibration_work import CalibrationPlanOptions, CalibrationWork
 from trustassay.people.label.command import default_plan
 from trustassay.people.label.plan import read_plan
+from trustassay.people.study.labels import LabelSource
 from trustassay.report.serving import AccessLinks, AllowedHosts
 from trustassay.view import next as next_page
 from trustassay.view import rating
@@ -397,6 +399,38 @@ def test_the_plan_is_that_of_label(visit: Callable[..., Visitor], root: Path) ->
     assert "2 of 50 done" in page.text
     with pytest.raises(InputError, match="unequal probabilities"):
         study(root / "one", ratings=root / "one" / "ratings-answer-plan.jsonl")
+
+
+def test_a_plan_for_calibrate_grows_and_says_what_is_promised(
+    visit: Callable[..., Visitor], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Result:
+        text = "Accept answers with <b>"
+
+    def promised(*_: Any, **__: Any) -> Result:
+        return Result()
+
+    monkeypatch.setattr("trustassay.people.calibrate.command.calibrate", promised)
+    run = root / "one"
+    options = CalibrationPlanOptions("faithfulness", number=40)
+    CalibrationWork(run, default_plan(run), LabelSource(weighted=True), options)
+    anna = visit()
+    page = anna.get("next").text
+    assert "40 labels missing to the promise" in page and "Nothing yet." in page
+    before = len(read_plan(default_plan(run)).draws)
+    for _ in range(before):
+        page = anna.post("rate", anna.next_place(), {"page": "next"}, choice=5).text
+    # All of the upper part were right, so the rest is drawn from all.
+    assert len(read_plan(default_plan(run)).draws) == 40
+    for _ in range(40 - before):
+        page = anna.post("rate", anna.next_place(), {"page": "next"}, choice=5).text
+    assert "Accept answers with &lt;b&gt;" in page
+    assert "All labels of the plan are there" in page
+    assert "Draw 50" not in page
+    with pytest.raises(InputError, match="unequal probabilities"):
+        study(run, ratings=run / "ratings-answer-plan.jsonl")
+    reply = anna.post("propose", asked={"page": "next"})
+    assert reply.status_code == 503 and "was made with --for calibrate" in reply.text
 
 
 def test_the_share_is_that_of_label_and_shrinks(visit: Callable[..., Visitor], root: Path) -> None:

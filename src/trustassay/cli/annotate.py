@@ -23,6 +23,7 @@ from trustassay.runs.options import (
 if TYPE_CHECKING:
     from trustassay.people.annotate.project import AnnotationProject
     from trustassay.people.annotate.session import AnnotationSession
+    from trustassay.people.label.calibration_work import CalibrationPromise
 
 
 @with_options
@@ -182,7 +183,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
     elif sheets:
         _import_sheets(project, out, sheets)
     else:
-        _serve(project, out, host, port, public)
+        _serve(project, out, host, port, public, _open_promise(source, project, out))
 
 
 def _import_sheets(project: "AnnotationProject", out: Path, sheets: Sequence[Path]) -> None:
@@ -210,13 +211,39 @@ def _open_session(project: "AnnotationProject", out: Path) -> "Iterator[Annotati
         yield AnnotationSession(project, file, file.begin(project.start))
 
 
-def _serve(project: "AnnotationProject", out: Path, host: str, port: int, public: str) -> None:
-    from trustassay.people.annotate.server import build_annotation_application
+def _open_promise(
+    source: Path | None, project: "AnnotationProject", out: Path
+) -> "CalibrationPromise | None":
+    """Return what is promised while people rate a plan for calibrate; ``None`` for others."""
+    from trustassay.people.label.calibration_work import open_promise
+
+    plan, rubrics = project.options.plan, project.options.rubrics
+    if plan is None or plan.purpose == "" or source is None:
+        return None
+    if len(rubrics) > 1:
+        raise UsageError("--rubric: a plan for calibrate has one label an answer; expected one")
+    return open_promise(source, plan, [out], rubrics[0])
+
+
+def _serve(
+    project: "AnnotationProject",
+    out: Path,
+    host: str,
+    port: int,
+    public: str,
+    promise: "CalibrationPromise | None",
+) -> None:
+    import asyncio
+
+    from trustassay.people.annotate.server import build_annotation_application, follow_plan
     from trustassay.report import serving
     from trustassay.report.serving import open_listener
 
     # The port first: if it is taken, the file of ratings is not touched.
     with open_listener(host, port) as listener, _open_session(project, out) as session:
+        if promise:
+            asyncio.run(follow_plan(session, promise))
+            say(promise.missing)
         # Each rater has a link with a secret token, which stays the same when the command runs
         # again.
         links = serving.AccessLinks(out, list(project.steps))
@@ -230,6 +257,6 @@ def _serve(project: "AnnotationProject", out: Path, host: str, port: int, public
             )
         say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
         web_application = build_annotation_application(
-            session, links, say, serving.AllowedHosts(host, public)
+            session, links, say, serving.AllowedHosts(host, public), promise
         )
         serving.serve(web_application, listener, session.drain)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from trustassay.cli import common
 from trustassay.cli.options import with_options
+from trustassay.core.labels import parse_number, parse_percent
 from trustassay.errors import UsageError
 from trustassay.report.terminal import one_line, print_json, say, show_table
 from trustassay.report.text import ends_text
@@ -19,20 +20,41 @@ from trustassay.runs.options import (
 from trustassay.text.words import amount
 
 if TYPE_CHECKING:
+    from trustassay.people.label.calibration_work import CalibrationPlanOptions
     from trustassay.people.label.command import Labelling
     from trustassay.people.label.population import LabelFigure, LabelNeed
+    from trustassay.people.study.labels import LabelSource
+
+
+def read_share(text: str) -> float:
+    """Read a share such as 10% or 0.1; raises UsageError if it is neither."""
+    percent = parse_percent(text)
+    share = parse_number(text) if percent is None else percent / 100
+    if share is None or not 0 < share < 1:
+        raise UsageError(f"expected a share between 0 and 1, such as 10% or 0.1, got {text[:40]!r}")
+    return share
 
 
 @with_options
 def label(  # noqa: PLR0913 - one argument an option
     *,
     runs: common.FinishedRuns,
+    purpose: Annotated[
+        str,
+        Flag(
+            "--for",
+            "calibrate: choose the answers from which `calibrate` can promise most for --score. "
+            "Takes a run, or a table with questions, responses and the score.",
+            metavar="calibrate",
+            default="",
+        ),
+    ],
     number: Annotated[
         int | None,
         Flag(
             "--number",
-            "Add about this many answers to the plan. Default: 50 where there is no plan yet, "
-            "else none.",
+            "Add about this many answers to the plan; with --for, labels in all. Default: 50 "
+            "where there is no plan yet, else none; with --for 200.",
             least=1,
         ),
     ],
@@ -91,6 +113,40 @@ def label(  # noqa: PLR0913 - one argument an option
             rare=True,
         ),
     ],
+    at_most: Annotated[
+        str,
+        Flag(
+            "--at-most",
+            "With --for: the share of accepted answers that may be wrong, 10% or 0.1. Default: "
+            "10%.",
+            metavar="SHARE",
+            default="",
+        ),
+    ],
+    looks: Annotated[
+        int | None,
+        Flag(
+            "--looks",
+            "With --for: look at the promise after 50, 100, 200 ... labels, this many times, in "
+            "place of once after --number (200).",
+            least=1,
+            most=10,
+        ),
+    ],
+    hope: Annotated[
+        str,
+        Flag(
+            "--hope",
+            "With --for: the share of the answers, those with the best scores, that is rated "
+            "first. Default: 50%.",
+            metavar="SHARE",
+            default="",
+            rare=True,
+        ),
+    ],
+    lower: Annotated[
+        bool, Flag("--lower", "With --for: lower values of --score are better.", rare=True)
+    ],
     width: Annotated[
         float,
         Flag(
@@ -125,10 +181,48 @@ def label(  # noqa: PLR0913 - one argument an option
     trustassay label runs/one --ratings ratings.jsonl --width 0.1
     trustassay label runs/one --ratings ratings.jsonl --number 100
     trustassay label runs/one --ratings ratings.jsonl --compare model-a model-b
+    trustassay label answers.csv --for calibrate --score confidence
     """
     from trustassay.people.label.command import label as run_label
 
     # Typer would accept any text here.
+    if purpose not in ("", "calibrate"):
+        raise UsageError(f"--for: expected calibrate, got {purpose[:40]!r}")
+    # An option of the other kind of plan would be ignored, so it is a mistake.
+    of_estimates = {"--compare": compare, "--auroc": auroc, "--random": random, "--beyond": beyond}
+    of_promises = {"--at-most": at_most, "--looks": looks, "--hope": hope, "--lower": lower}
+    for flag, value in (of_estimates if purpose else of_promises).items():
+        if value:
+            raise UsageError(
+                f"{flag}: belongs to a plan {'without' if purpose else 'with'} --for calibrate"
+            )
+    # A plan for promises has its own file and its own figures.
+    if purpose:
+        from trustassay.people.label.calibration_work import CalibrationPlanOptions
+        from trustassay.people.study.labels import LabelSource
+
+        if len(runs) > 1 or len(score) > 1:
+            raise UsageError("--for calibrate: expected one source and one --score")
+        options = CalibrationPlanOptions(
+            "".join(score),
+            lower,
+            number,
+            read_share(at_most) if at_most else None,
+            looks,
+            read_share(hope) if hope else None,
+            seed,
+        )
+        source = LabelSource(
+            ratings,
+            [label] if label else [],
+            dict(fields),
+            positive=positive,
+            at_least=at_least,
+            weighted=True,
+        )
+        _label_for_calibration(runs[0], plan, source, options, as_json=as_json)
+        return
+    # The rest is about plans for estimates.
     if unit not in ("question", "answer"):
         raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
     result = run_label(
@@ -164,6 +258,50 @@ def label(  # noqa: PLR0913 - one argument an option
     _show_labelling(result, runs, ratings, repeated)
     if as_json:
         print_json(result.to_dict())
+
+
+def _label_for_calibration(
+    source: Path,
+    plan: Path | None,
+    labels: LabelSource,
+    options: CalibrationPlanOptions,
+    *,
+    as_json: bool,
+) -> None:
+    """Begin or continue a plan for calibrate, and print what to rate and what comes then."""
+    from trustassay.people.label.calibration_work import CalibrationWork
+    from trustassay.people.label.command import default_plan
+
+    path = plan or default_plan(source)
+    work = CalibrationWork(source, path, labels, options)
+    wrong = work.read_wrong()
+    work.advance(wrong)
+    progress = work.measure_progress(wrong)
+    drawn = progress.rated + len(progress.waiting)
+    say(f"plan {path}: {drawn:,} drawn, {progress.rated:,} of them rated")
+    say(work.describe_missing(progress))
+    is_run = source.is_dir()
+    files = list(labels.ratings) or [Path("ratings.jsonl")]
+    has_golds = is_run and _has_golds(source)
+    if progress.waiting:
+        say(f"{amount(len(progress.waiting), 'answer')} to rate now; the plan grows as you rate:")
+        rubric = ["--rubric", "verdict"] if has_golds else []
+        rate = ("annotate", source, "--plan", path, "--rater", "NAME", *rubric, "--out", files[0])
+        say(f"  {_format_command(*rate)}")
+        if is_run and path == default_plan(source):
+            say(f"  or {_format_command('view', source, '--rate', 'NAME', *rubric)}")
+    words: list[object] = ["calibrate", source, "--score", work.score, "--plan", path]
+    # The shipped rubric without gold answers has levels from 0 to 5, of which 4 and 5 pass.
+    at_least = labels.at_least
+    if at_least is None and not (has_golds or labels.ratings or labels.fields):
+        at_least = 4
+    words += [word for name in labels.fields for word in ("--label", name)]
+    words += [word for file in files if not labels.fields for word in ("--ratings", file)]
+    words += [] if at_least is None else ["--at-least", f"{at_least:g}"]
+    words += [word for text in labels.positive for word in ("--positive", text)]
+    say(f"then: {_format_command(*words)}")
+    if as_json:
+        print_json(work.to_dict(progress))
 
 
 def _show_labelling(

@@ -17,6 +17,11 @@ from starlette.routing import Route
 from trustassay.core.files import is_disk_full, open_locked
 from trustassay.errors import UsageError
 from trustassay.people.annotate.session import NotOfferedError
+from trustassay.people.label.calibration_work import (
+    CalibrationPromise,
+    labels_of_rubric,
+    open_promise,
+)
 from trustassay.people.label.command import (
     DEFAULT_PROPOSED_ANSWERS,
     Labelling,
@@ -27,7 +32,6 @@ from trustassay.people.label.command import (
 )
 from trustassay.people.label.plan import read_plan
 from trustassay.people.label.population import read_labels
-from trustassay.people.study.labels import LabelSource
 from trustassay.report.serving import (
     FORM_NUMBER,
     AccessLinks,
@@ -116,11 +120,8 @@ class LabelProgress:
         """Return the answers, which are read once, with the current plan and labels."""
         rubric = self._site.scale.rubric
         assert rubric
-        passing = [level for level in rubric.upwards if rubric.values[level] >= rubric.passes]
         files = [path for path in ratings_paths(self._site, self._folder) if path.exists()]
-        source = LabelSource(files, positive=passing, weighted=True)
-        if rubric.numeric:
-            source = LabelSource(files, at_least=rubric.passes, weighted=True)
+        source = labels_of_rubric(files, rubric)
         # Reading the answers takes long; ratings change often, runs rarely.
         of_run = file_stamp(self._folder.samples_path) + file_stamp(self._folder.assessments_path)
         if self._work is None or self._work.plan is None or of_run != self._of_run:
@@ -154,15 +155,41 @@ def progress_of(site: Site, path: Path) -> LabelProgress:
     return LabelProgress(site, RunFolder(path))
 
 
+@lru_cache(maxsize=2)
+def _open_promise(site: Site, path: Path, _stamp: str) -> CalibrationPromise:
+    folder, rubric = RunFolder(path), site.scale.rubric
+    plan = plan_of(folder)
+    assert plan and rubric
+    return open_promise(path, plan, ratings_paths(site, folder), rubric)
+
+
+def update_promise(site: Site, folder: RunFolder, *, may_grow: bool) -> CalibrationPromise | None:
+    """Return what a plan for calibrate promises by now; ``None`` where the run has none.
+
+    Args:
+        site: has the rubric. folder: the run.
+        may_grow: whether the plan may be continued, if all of it is rated.
+    """
+    plan = plan_of(folder)
+    if plan is None or not plan.purpose:
+        return None
+    stamp = file_stamp(folder.samples_path) + file_stamp(folder.assessments_path)
+    promise = _open_promise(site, folder.path, f"{stamp} {plan.name}")
+    promise.update(may_grow=may_grow)
+    return promise
+
+
 def next_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page for rating the next answer of the plan; it shows no scores."""
     row, listing = find_run(site, index, request)
     promise = progress_of(site, listing.folder.path)
-    promise.wait()
     try:
+        calibration = update_promise(site, listing.folder, may_grow=False)
         plan = plan_of(listing.folder)
     except (UsageError, OSError) as error:
         return site.problem(row.title, str(error), 409)
+    if calibration is None:
+        promise.wait()
     # The order of the plan is the order of rating: draws depend on the labels before them.
     keys = [key for draw in plan.draws for key in draw.answers] if plan else []
     own_ratings = {key[0]: PeopleRatings(site, listing.folder, key).own for key in keys}
@@ -180,6 +207,7 @@ def next_page(site: Site, index: Index, request: Request) -> Response:
         run=row,
         listing=listing,
         promise=promise,
+        calibration=calibration,
         planned=len(own_ratings),
         waiting=len(waiting),
         skipped=[at for at in skipped if at is not None],
@@ -198,6 +226,8 @@ def _rate(site: Site, listing: Listing, place: int, fields: FormFields) -> None:
     store_rating(
         site, listing.folder, listing.sample(place), fields.get("act", "rate"), choice, note
     )
+    # Only a rating continues a plan for calibrate: a page that is looked at writes nothing.
+    update_promise(site, listing.folder, may_grow=True)
     promise = progress_of(site, listing.folder.path)
     # starts the computation now, so that the next page need not wait
     if promise.result:  # somebody looks at it

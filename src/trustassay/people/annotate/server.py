@@ -4,6 +4,7 @@ Each rater has a secret link and may write from one browser tab at a time. Pages
 scores or ids. All texts of answers count as hostile.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
@@ -25,6 +26,7 @@ from trustassay.people.annotate.session import (
     NotOfferedError,
     RaterState,
 )
+from trustassay.people.label.calibration_work import CalibrationPromise
 from trustassay.report.markdown import markdown_html
 from trustassay.report.serving import (
     FORM_NUMBER,
@@ -52,12 +54,13 @@ def render_page(
     token: str,
     step: int | None = None,
     scale: int = 0,
+    promise: CalibrationPromise | None = None,
 ) -> str:
     """Render the current page of a rater, or that of an earlier ``step``."""
     current = rater.current if step is None else step
     task = None if current is None else _build_task(project, rater, current, scale)
-    is_revisited = step is not None
-    return _render("annotate.html.jinja", project, rater, token, task=task, again=is_revisited)
+    more = {"task": task, "again": step is not None, "promise": promise}
+    return _render("annotate.html.jinja", project, rater, token, **more)
 
 
 def render_list_page(project: AnnotationProject, rater: RaterState, token: str) -> str:
@@ -218,11 +221,13 @@ def build_annotation_application(
     links: AccessLinks,
     tell: MessageWriter,
     hosts: AllowedHosts | None = None,
+    promise: CalibrationPromise | None = None,
 ) -> ASGIApp:
     """Build the ASGI application that shows pages and stores ratings.
 
     ``/TOKEN`` is a rater's page and ``/TOKEN/ratings`` the list of all ratings; ``/TOKEN/rate``,
-    ``skip``, ``undo``, ``reopen`` and ``tab`` take forms.
+    ``skip``, ``undo``, ``reopen`` and ``tab`` take forms. With a ``promise`` the plan grows as
+    people rate.
     """
     # One state for the whole application: handlers run in a single event loop.
     tabs = WritingTabs()
@@ -237,14 +242,14 @@ def build_annotation_application(
     async def show_page(request: Request) -> Response:
         rater, token = find_rater(request), request.path_params["token"]
         if "step" not in request.query_params:
-            return HTMLResponse(render_page(session.project, rater, token))
+            return HTMLResponse(render_page(session.project, rater, token, None, 0, promise))
         texts = [request.query_params.get(name, "0") for name in ("step", "scale")]
         step, scale = (int(text) if FORM_NUMBER.fullmatch(text) else -1 for text in texts)
         is_rated = any(rating in rater.states for rating in rater.ratings(step))
         if not (is_rated and 0 <= scale < rater.scales):
             # The rating was taken back meanwhile, or the step was never shown.
             return RedirectResponse(f"/{token}", 303)
-        return HTMLResponse(render_page(session.project, rater, token, step, scale))
+        return HTMLResponse(render_page(session.project, rater, token, step, scale, promise))
 
     async def show_list(request: Request) -> Response:
         return HTMLResponse(
@@ -270,6 +275,8 @@ def build_annotation_application(
             open_before = rater.current is not None
             try:
                 await ACTIONS[name](session, rater.name, fields)
+                if promise:
+                    await follow_plan(session, promise)
             except NotOfferedError as error:
                 return PlainTextResponse(str(error), 400)
             except OSError as error:
@@ -302,6 +309,24 @@ def build_annotation_application(
         Route(f"/{{token}}/{name}", build_endpoint(name), methods=["POST"]) for name in ACTIONS
     ]
     return build_application(routes, tell, hosts)
+
+
+async def follow_plan(session: AnnotationSession, promise: CalibrationPromise) -> None:
+    """Update what is promised, and ask for the next batch of the plan once this one is rated.
+
+    Raises:
+        OSError: the plan cannot be written; the next request tries again.
+    """
+    # A label is complete when everybody who is asked has rated the answer.
+    unfinished = {
+        session.project.items[step.item].id
+        for rater in session.raters.values()
+        for place, step in enumerate(rater.steps)
+        if any(rating not in rater.states for rating in rater.ratings(place))
+    }
+    # In a thread: the promise takes a second at a look, and other raters must not wait.
+    await asyncio.to_thread(promise.update, may_grow=True, unfinished=unfinished)
+    session.follow(promise.work.plan)
 
 
 def _parse_number(fields: FormFields, name: str) -> int:

@@ -8,7 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from trustassay.core.sample import clean
 from trustassay.input.journal import ACTION, BEGINNING, RUBRIC, SKIP, UNDO, Journal, read_journal
 from trustassay.input.records import InputError
 from trustassay.people.annotate.project import AnnotationProject, RatingScale, RatingStep
+from trustassay.people.label.plan import LabelPlan
 
 
 class RatingsFile:
@@ -405,6 +406,14 @@ class AnnotationSession:
             number for number, state in states_by_rating.items() if state.choice is None
         ):
             await self._take_back(rater, rating)
+
+    def follow(self, plan: LabelPlan) -> None:
+        """Go on with a plan that has grown; what was asked before keeps its place."""
+        options = self.project.options
+        if options.plan is None or len(plan.draws) > len(options.plan.draws):
+            self.project = replace(self.project, options=replace(options, plan=plan))
+            for name, steps in self.project.steps.items():
+                self.raters[name].steps = steps
 
     async def drain(self) -> None:
         """Wait until everything that was sent to the file is on disk."""

@@ -262,6 +262,8 @@ def open_work(
 def _check_options(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
     """Raise UsageError for options that differ from the plan's; defaults adopt the plan's
     values."""
+    if purpose := start.get("purpose"):
+        raise UsageError(f"{path}: was made with --for {purpose}; add it, or name another --plan")
     # A default value cannot be told from an option that is not given, so it never conflicts.
     fixed = {
         f"the scores {', '.join(start['scores']) or 'none'}": options.scores

@@ -6,6 +6,9 @@ The file holds JSON Lines and only grows:
 2. A ``batch`` line lists the units that had labels from elsewhere at that time.
 3. Each ``draw`` line after it is a unit, with its probability among the units that were left.
 
+A plan for ``calibrate`` has the purpose and its settings in the first line, and the part of the
+scores in each draw (:mod:`trustassay.people.label.calibration_plan`).
+
 Estimates from the labels are unbiased because these lines are written before the labels.
 """
 
@@ -34,6 +37,10 @@ class PlannedDraw:
     """The answers of the unit that people are asked to rate."""
     probability: float
     """Its probability when it was drawn, above 0 and up to 1."""
+    part: str = ""
+    """In a plan for ``calibrate``, the part of the scores: ``upper`` or ``lower``."""
+    look: int = 0
+    """In a plan for ``calibrate``, the number of the look that it was drawn for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,11 @@ class LabelPlan:
         # Sorted keys: the name must not depend on the order in which they were written.
         line = json.dumps(self.start, sort_keys=True)
         return hashlib.blake2b(line.encode(), digest_size=8).hexdigest()
+
+    @property
+    def purpose(self) -> str:
+        """``calibrate``, or empty for estimates."""
+        return str(self.start.get("purpose") or "")
 
     @property
     def equal(self) -> bool:
@@ -131,7 +143,10 @@ def _parse_draw(
         raise InputError(f"{where}: answers: expected one or more, got none")
     if repeated_keys := [key for key in answers if key in keys_drawn]:
         raise InputError(f"{where}: answers: {repeated_keys[0][0][:40]!r} was drawn before")
-    return PlannedDraw(answers, float(q))
+    part, look = content.get("part", ""), content.get("look", 0)
+    if part not in ("", "upper", "lower") or type(look) is not int:
+        raise InputError(f"{where}: expected a part and a look, got {part!r:.40} and {look!r:.40}")
+    return PlannedDraw(answers, float(q), part, look)
 
 
 def _parse_keys(where: str, name: str, content: Mapping[str, Any]) -> list[AnswerKey]:
@@ -171,7 +186,12 @@ def append_lines(
         lines.append({"action": "start", "kind": KIND, "version": VERSION, **start})
     lines.append({"action": "batch", "batch": number, "known": _encode_keys(batch.labelled_before)})
     lines += [
-        {"action": "draw", "probability": draw.probability, "answers": _encode_keys(draw.answers)}
+        {
+            "action": "draw",
+            "probability": draw.probability,
+            "answers": _encode_keys(draw.answers),
+            **({"part": draw.part, "look": draw.look} if draw.part else {}),
+        }
         for draw in batch.draws
     ]
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)

@@ -122,14 +122,18 @@ def read_population(
         raise InputError(f"{', '.join(map(str, runs))}: no answer is in it")
     if models:
         population = keep_questions_of_all(population, models)
-    for (name, _), count in Counter(population.keys).items():
-        # Ratings refer to answers by id and model, so these must identify one answer.
+    check_distinct(population.keys)
+    return population
+
+
+def check_distinct(keys: Sequence[AnswerKey]) -> None:
+    """Raise InputError if ratings, which name answers by these keys, could mean several."""
+    for (name, _), count in Counter(keys).items():
         if count > 1:
             raise InputError(
                 f"two answers have the id {name[:40]!r} and the same model, so ratings cannot "
                 "distinguish them; give samples a `model`, or name one run"
             )
-    return population
 
 
 def keep_questions_of_all(population: Population, models: Sequence[str]) -> Population:

@@ -1,0 +1,1 @@
+"""Tests of trustassay.people.label."""
