@@ -66,7 +66,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         Flag(
             "--at-most",
             "The share of accepted answers that may be wrong: 10% or 0.1. May be given again; "
-            "each is a promise by itself. Default: 10%.",
+            "each is a promise by itself. Default: that of --plan, or 10%.",
             metavar="SHARE",
             kind=list[str],
             read=read_shares,
@@ -195,7 +195,6 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     if apply is not None:
         _apply(apply, sources, score, sheet, out or Path("decided.csv"), as_json)
         return
-    from trustassay.people.calibrate.command import DEFAULT_AT_MOST
     from trustassay.people.calibrate.command import calibrate as run_calibrate
     from trustassay.people.calibrate.screen import build_document
 
@@ -204,7 +203,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         sources,
         score=score,
         label=label,
-        at_most=at_most or DEFAULT_AT_MOST,
+        at_most=at_most,
         lower=lower,
         group=group,
         by=by,

@@ -23,6 +23,7 @@ from trustassay.people.label.plan import (
     read_plan,
 )
 from trustassay.people.study.answers import StudyAnswer, StudyAnswers
+from trustassay.statistics.resampling import generator
 
 Wrong = dict[AnswerKey, bool]
 
@@ -30,7 +31,8 @@ Wrong = dict[AnswerKey, bool]
 def make_design(*looks: int, **more: Any) -> plans.CalibrationDesign:
     values = {
         "at_most": 0.1, "confidence": 0.95, "hope": 0.5, "is_lower_better": False, "looks": looks,
-        "upper_share": 0.5, "upper_answers": 1000, "lower_answers": 1000, "above": 0.4,
+        "sample_upper": tuple(n // 2 for n in looks), "above": 0.4,
+        "upper_answers": 1000, "lower_answers": 1000,
     }  # fmt: skip
     return plans.CalibrationDesign(**{**values, **more})
 
@@ -38,7 +40,7 @@ def make_design(*looks: int, **more: Any) -> plans.CalibrationDesign:
 def make_order(design: plans.CalibrationDesign) -> plans.PlanOrder:
     upper = [(f"u{n}", "") for n in range(design.upper_answers)]
     lower = [(f"l{n}", "") for n in range(design.lower_answers)]
-    return plans.PlanOrder(upper, lower, design.upper_share, design.above)
+    return plans.PlanOrder(upper, lower, [], design.above)
 
 
 def make_plan(design: plans.CalibrationDesign, draws: list[PlannedDraw]) -> LabelPlan:
@@ -136,7 +138,7 @@ def test_a_changed_rating_reopens_no_decision() -> None:
 
 
 def test_a_random_order_has_one_walk_a_look() -> None:
-    design = make_design(50, 100, at_most=0.2, upper_share=1.0, lower_answers=0, above=None)
+    design = make_design(50, 100, at_most=0.2, sample_upper=(50, 100), lower_answers=0, above=None)
     draws, wrong = follow(design, lambda _: True)
     assert count(draws) == (100, 0)
     look = plans.last_look(make_plan(design, draws), wrong)
@@ -156,10 +158,12 @@ def test_a_random_order_has_one_walk_a_look() -> None:
 def test_every_plan_ends_with_a_sample_that_is_even_or_of_the_upper_part(
     looks: tuple[int, ...], answers: int, share: float, rate: float, seed: int
 ) -> None:
-    of_upper = round(share * answers)
+    of_upper = max(1, round(share * answers))
     design = make_design(
         *looks,
-        upper_share=of_upper / answers,
+        sample_upper=tuple(
+            max(n - (answers - of_upper), min(of_upper, int(n * share))) for n in looks
+        ),
         upper_answers=of_upper,
         lower_answers=answers - of_upper,
     )
@@ -177,7 +181,7 @@ def test_every_plan_ends_with_a_sample_that_is_even_or_of_the_upper_part(
     in_upper = sum(key[0].startswith("u") for key in look.answers)
     if look.above == -math.inf:
         assert len(look.answers) == looks[-1]
-        assert abs(in_upper - design.upper_share * looks[-1]) <= 0.5
+        assert in_upper == design.sample_upper[-1]
     else:
         assert in_upper == len(look.answers) == min(looks[-1], of_upper)
 
@@ -201,16 +205,26 @@ def draw(scores: list[float], hope: float = 0.5, questions: list[str] | None = N
 def test_the_upper_half_has_the_best_scores_in_random_order() -> None:
     order = draw([float(n) for n in range(100)])
     assert {key[0] for key in order.upper} == {f"a{n}" for n in range(50, 100)}
-    assert (order.above, order.upper_share, len(order.lower)) == (49.0, 0.5, 50)
+    assert (order.above, order.count_upper(100), len(order.lower)) == (49.0, 50, 50)
     assert list(order.upper) != sorted(order.upper)
     assert order == draw([float(n) for n in range(100)])
 
 
 def test_equal_scores_stay_together() -> None:
     order = draw([1.0] * 60 + [0.0] * 40)
-    assert (len(order.upper), order.upper_share, order.above) == (60, 0.6, 0.0)
+    assert (len(order.upper), order.count_upper(100), order.above) == (60, 60, 0.0)
     order = draw([1.0] * 10)
-    assert (len(order.upper), order.upper_share, order.above) == (10, 1.0, None)
+    assert (len(order.upper), order.count_upper(5), order.above) == (10, 5, None)
+
+
+def test_the_first_answers_in_the_order_are_a_random_sample() -> None:
+    scores = [float(n) for n in range(100)]
+    order = draw(scores)
+    # The sample of 40 is the first 40 of one shuffle of all answers, wherever their scores are.
+    upper = order.count_upper(40)
+    sample = {key[0] for key in (*order.upper[:upper], *order.lower[: 40 - upper])}
+    shuffled = generator(0, "label", plans.CALIBRATE).permutation(100).tolist()
+    assert sample == {f"a{n}" for n in shuffled[:40]}
 
 
 def test_one_answer_a_question_and_none_without_a_score() -> None:
@@ -219,7 +233,7 @@ def test_one_answer_a_question_and_none_without_a_score() -> None:
     assert len(keys) == 3
     assert "a3" not in keys
     assert len({"a0", "a1"} & set(keys)) == 1
-    assert order.upper_share == 0.5
+    assert order.count_upper(3) == len(order.upper)
 
 
 # the file
@@ -246,6 +260,8 @@ def test_the_file_says_part_and_look(tmp_path: Path) -> None:
         ({"looks": []}, "damaged"),
         ({"at_most": "x"}, "damaged"),
         ({"upper_answers": None}, "damaged"),
+        ({"sample_upper": [300]}, "damaged"),
+        ({"sample_upper": []}, "damaged"),
     ],
 )
 def test_other_plans_are_refused(more: dict[str, Any], message: str) -> None:

@@ -67,7 +67,8 @@ def test_a_plan_is_made_once_and_continued_by_every_process(source: Path) -> Non
     work = open_work(source)
     plan = source.with_name("plan.jsonl")
     first = plan.read_bytes()
-    assert len(work.plan.draws) == 100
+    upper = work.design.sample_upper[0]
+    assert len(work.plan.draws) == upper
     other = open_work(source)
     assert plan.read_bytes() == first
     wrong = {draw.answers[0]: False for draw in work.plan.draws}
@@ -75,7 +76,7 @@ def test_a_plan_is_made_once_and_continued_by_every_process(source: Path) -> Non
     # The other process has the old plan in memory, and appends nothing twice.
     other.advance(wrong)
     assert len(other.plan.draws) == len(read_plan(plan).draws) == 200
-    assert {draw.part for draw in other.plan.draws[100:]} == {"lower"}
+    assert {draw.part for draw in other.plan.draws[upper:]} == {"lower"}
 
 
 def test_a_plan_whose_batch_was_lost_is_continued(source: Path) -> None:
@@ -100,7 +101,7 @@ def test_skipped_ratings_and_any_rater_make_an_answer_wrong(source: Path) -> Non
     rate(source, lambda item: {ids[0]: 1, ids[1]: None}.get(item, 5))
     rate(source, lambda item: 2 if item == ids[2] else 4, "bela")
     wrong = open_work(source).read_wrong()
-    assert len(wrong) == 100
+    assert len(wrong) == len(ids)
     assert {key[0] for key, is_wrong in wrong.items() if is_wrong} == set(ids[:3])
 
 
@@ -195,7 +196,8 @@ def test_the_promise_is_computed_at_looks_alone(
     assert (promise.text, promise.missing) == ("", "50 labels missing to look 1 of 2")
     rate(source, lambda _: 5)
     promise.update(may_grow=False)
-    assert promise.missing == "25 labels missing to look 1 of 2"
+    rest = 50 - promise.work.design.sample_upper[0]
+    assert promise.missing == f"{rest} labels missing to look 1 of 2"
     promise.update(may_grow=True)
     rate(source, lambda _: 5)
     promise.update(may_grow=True)

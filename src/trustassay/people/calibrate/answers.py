@@ -12,6 +12,15 @@ import numpy as np
 
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.input.records import InputError
+from trustassay.people.label.calibration_plan import (
+    CalibrationDesign,
+    PlanLook,
+    check_plan,
+    find_stage,
+    keys_of,
+    last_look,
+)
+from trustassay.people.label.plan import read_plan
 from trustassay.people.study.answers import ScoreColumn, StudyAnswers
 from trustassay.people.study.labels import (
     DEFAULT_LABEL,
@@ -52,8 +61,8 @@ class SourceOptions:
     machines: Collection[str] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     sheet: str = ""
-    weighted: bool = False
-    """Whether the labels may be those of a plan, which are uneven by design."""
+    plan: Path | None = None
+    """The plan of ``label --for calibrate``, whose labels are uneven by design."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,8 @@ class ScoredAnswers:
     """The value of the field ``by`` of each answer."""
     keys: Sequence[tuple[str, str]]
     """The id and the model of each answer."""
+    look: PlanLook | None
+    """The last complete look of the plan; ``None`` without a plan."""
     missed: float | None
     """The most, with a confidence of 97.5 %, of the wrong answers that raters call right, by the
     adjudicated labels; ``None`` without any."""
@@ -133,7 +144,8 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
     wrong, lenient = pool_strictly(labels)
     failed = np.zeros(len(answers.rows), dtype=bool)
     failed[list(column.failed)] = True
-    groups, group = _find_groups(answers, options.group)
+    # A plan draws one answer a question.
+    groups, group = _find_groups(answers, NO_GROUP if options.plan else options.group)
     notes = list(answers.notes)
     notes += [
         f"label {label.name}: {label.unread.count:,} of {label.unread.labels:,} do not say what is "
@@ -162,7 +174,8 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         groups,
         group,
         [_read_text(row.fields.get(options.by)) for row in answers.rows],
-        [(row.id, row.model) for row in answers.rows],
+        keys_of(answers),
+        _read_look(answers, column, wrong, options.plan) if options.plan else None,
         _compute_missed_bound(answers, wrong, options) if options.truth else None,
         notes,
         labels[0].opposite if len(labels) == 1 else "",
@@ -213,7 +226,7 @@ def _read_labels(
         options.machines,
         options.positive,
         options.at_least,
-        weighted=options.weighted,
+        weighted=options.plan is not None,
     )
     labels, _ = read_answer_labels(answers, source)
     check_positive(source, labels)
@@ -241,6 +254,26 @@ def pool_strictly(labels: Sequence[Label]) -> tuple[Floats, Floats]:
     strict = np.where(rated, (says_wrong | undecided).astype(float), math.nan)
     lenient = np.where(rated, (says_wrong & ~says_right).astype(float), math.nan)
     return strict, lenient
+
+
+def _read_look(answers: StudyAnswers, column: ScoreColumn, wrong: Floats, path: Path) -> PlanLook:
+    """Return the last complete look of a plan, with the labels that it counts."""
+    plan = read_plan(path)
+    check_plan(plan, answers, column.name, column.values)
+    labels = {
+        key: bool(value)
+        for key, value in zip(keys_of(answers), wrong.tolist(), strict=True)
+        if not math.isnan(value)
+    }
+    look = last_look(plan, labels)
+    if look is None:
+        stage = find_stage(CalibrationDesign.of(plan), plan.draws, labels)
+        missing = stage.missing if stage else 0
+        raise InputError(
+            f"{path}: {amount(missing, 'label')} of the plan missing to its first look; rate them, "
+            "then `trustassay label` says what comes next"
+        )
+    return look
 
 
 def _compute_missed_bound(answers: StudyAnswers, wrong: Floats, options: SourceOptions) -> float:

@@ -36,6 +36,8 @@ from trustassay.people.calibrate.promises import (
 )
 from trustassay.people.calibrate.result import ALL_ANSWERS, Calibration
 from trustassay.people.calibrate.screen import write_lines
+from trustassay.people.label.calibration_plan import CalibrationDesign, PlanLook
+from trustassay.people.label.plan import read_plan
 from trustassay.people.study.answers import as_list, as_paths
 from trustassay.runs.calibrator import (
     Calibrator,
@@ -80,7 +82,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     *,
     score: str = "",
     label: str | Sequence[str] = (),
-    at_most: float | Sequence[float] = DEFAULT_AT_MOST,
+    at_most: float | Sequence[float] | None = None,
     lower: bool = False,
     group: str = "",
     by: str = "",
@@ -110,7 +112,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
             (``faithfulness.support``). Not needed where the runs have one metric.
         label: the columns or fields in which people say which answers are right, one for each
             rater. Default, without ratings: ``label``.
-        at_most: shares of wrong answers among the accepted ones, each promised by itself.
+        at_most: shares of wrong answers among the accepted ones, each promised by itself. Default:
+            that of the plan, or 10 %.
         lower: whether lower scores are better.
         group: the field whose equal values depend on each other; default: the question. ``none``:
             each answer counts by itself.
@@ -134,9 +137,13 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         UnknownNameError: the runs have no such score.
         UsageError: an option is out of its range.
     """
-    shares = [at_most] if isinstance(at_most, int | float) else list(at_most)
+    design = CalibrationDesign.of(read_plan(Path(plan))) if plan is not None else None
+    shares = [at_most] if isinstance(at_most, int | float) else list(at_most or ())
+    shares = shares or [design.at_most if design else DEFAULT_AT_MOST]
     if fault := check_terms(shares, confidence):
         raise UsageError(fault)
+    if design and shares != [design.at_most]:
+        raise UsageError(f"{plan}: was made for --at-most {100 * design.at_most:g}%; leave it out")
     if not 1 <= looks <= 10:
         raise UsageError(f"--looks: expected 1 to 10, got {looks}")
     # 1. Scores and labels.
@@ -154,7 +161,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         machines,
         fields or {},
         sheet,
-        weighted=plan is not None,
+        Path(plan) if plan is not None else None,
     )
     answers = read_scored_answers(source, options)
     # 2. A score that says nothing.
@@ -166,7 +173,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     last = read_calibrator(Path(previous)) if previous is not None else None
     if last is not None:
         _check_previous(last, answers, shares, len(looks_at), str(previous))
-    counted = _choose_labels(answers, plan, looks_at, delta, last)
+    counted = _choose_labels(answers, looks_at, delta, last)
     notes = list(answers.notes)
     if counted is None and last is not None:
         return _repeat_last(last, answers, looks_at, notes)
@@ -255,15 +262,14 @@ def check_score(answers: ScoredAnswers) -> None:
 
 def _choose_labels(
     answers: ScoredAnswers,
-    plan: str | os.PathLike[str] | None,
     looks: Sequence[int],
     delta: float,
     last: Calibrator | None,
 ) -> _CountedLabels | None:
     """Return the labels of the look that is due; ``None`` if none is."""
     labelled = answers.labelled
-    if plan is not None:
-        return _choose_planned(answers, Path(plan))
+    if answers.look is not None:
+        return _choose_planned(answers, answers.look)
     n, look = int(labelled.sum()), 1
     if len(looks) > 1:
         look = sum(n >= number for number in looks)
@@ -280,8 +286,19 @@ def _choose_labels(
     return _CountedLabels(used, chosen, delta / len(looks), not_below, look, len(looks))
 
 
-def _choose_planned(answers: ScoredAnswers, plan: Path) -> _CountedLabels | None:
-    raise NotImplementedError
+def _choose_planned(answers: ScoredAnswers, look: PlanLook) -> _CountedLabels:
+    planned = set(look.answers)
+    used = np.array([key in planned for key in answers.keys])
+    if look.above == -math.inf:
+        return _CountedLabels(
+            used, "a random sample by the plan", look.delta, look=look.number, looks=look.of
+        )
+    # The upper part has the best scores, with all that are equal to its lowest.
+    not_below = answers.scores[~np.isnan(answers.scores)]
+    not_below = not_below[not_below < answers.scores[used].min()]
+    floor = float(not_below.max(initial=-math.inf))
+    chosen = "the better scores by the plan"
+    return _CountedLabels(used, chosen, look.delta, floor, look.number, look.of)
 
 
 def _check_previous(

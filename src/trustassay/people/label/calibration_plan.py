@@ -1,15 +1,17 @@
 """Plans for ``calibrate``: which answers to rate so that few labels promise much.
 
-Labels are counted at looks, whose sizes are fixed beforehand:
+Labels are counted at looks, whose sizes are fixed beforehand, and all answers are shuffled once.
+The first n answers in that order are the random sample of a look at n labels:
 
-1. Labels come from the upper part first: the answers with the best scores.
-2. When as many of it are rated as a representative sample of the look has, the errors decide. If
-   they are few, the lower part completes the sample, and so at all later looks.
-3. Else the rest of the look comes from the upper part too, and nothing below may be accepted.
+1. Those of the sample in the upper part, the answers with the best scores, are rated first.
+2. Then the errors decide. If they are few, the others of the sample follow, and so at all later
+   looks.
+3. Else upper answers follow in the same order until there are n, and nothing below may be accepted.
 
-Two walks are possible at each look, one over the representative sample and one over the upper part.
-Each has its share of delta, so that the promise holds however the decision is made. From
-:data:`UNSTEERED_FROM` on, the order is random over all answers, and a look has one walk.
+Two walks are possible at each look, one over the random sample and one over the upper answers. Both
+sets are fixed before any label, and each has its share of delta, so that the promise holds however
+the decision is made. From :data:`UNSTEERED_FROM` on, the order is random over all answers, and a
+look has one walk.
 """
 
 import hashlib
@@ -32,8 +34,6 @@ CALIBRATE = "calibrate"
 UPPER, LOWER = "upper", "lower"
 UNSTEERED_FROM = 0.2
 """The share of wrong answers from which the upper part is not rated first: it would not pay."""
-FIRST_LOOK = 50
-"""Labels at the first of several looks; each later one has twice as many."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class CalibrationDesign:
     """Whether lower scores are better; ``above`` is then of mirrored scores."""
     looks: tuple[int, ...]
     """The number of labels at each look, rising."""
-    upper_share: float
-    """The share of the answers that are in the upper part; 1 where the order is random over all."""
+    sample_upper: tuple[int, ...]
+    """How many answers of the random sample of each look are in the upper part."""
     upper_answers: int
     """The answers of the upper part that can be drawn: one a question."""
     lower_answers: int
@@ -70,9 +70,9 @@ class CalibrationDesign:
                 "--for calibrate`"
             )
         values = {field.name: start.get(field.name) for field in fields(cls)}
-        numbers = (values["at_most"], values["confidence"], values["hope"], values["upper_share"])
+        numbers = (values["at_most"], values["confidence"], values["hope"])
         counts = (values["upper_answers"], values["lower_answers"])
-        looks, above = values["looks"], values["above"]
+        looks, upper, above = values["looks"], values["sample_upper"], values["above"]
         is_sound = (
             all(isinstance(number, int | float) and 0 < number <= 1 for number in numbers)
             and all(type(count) is int and count >= 0 for count in counts)
@@ -80,14 +80,19 @@ class CalibrationDesign:
             and isinstance(looks, list)
             and len(looks) > 0
             and all(type(labels) is int and labels > 0 for labels in looks)
+            and isinstance(upper, list)
+            and len(upper) == len(looks)
+            and all(type(n) is int and 0 <= n <= of for n, of in zip(upper, looks, strict=True))
         )
         if not is_sound:
             raise InputError(f"{plan.path}:1: damaged (settings of the plan); make another plan")
-        return cls(**{**values, "looks": tuple(looks or ())})  # type: ignore[arg-type]
+        lists = {"looks": tuple(looks or ()), "sample_upper": tuple(upper or ())}
+        return cls(**{**values, **lists})  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {**asdict(self), "looks": list(self.looks)}
+        lists = {"looks": list(self.looks), "sample_upper": list(self.sample_upper)}
+        return {**asdict(self), **lists}
 
     @property
     def delta_of_look(self) -> float:
@@ -100,13 +105,17 @@ class CalibrationDesign:
         return self.delta_of_look / (1 if self.above is None else 2)
 
     def is_even(self, draws: Sequence[PlannedDraw], look: int) -> bool:
-        """Whether the sample of a look is representative, as the draws record it."""
+        """Whether the labels of a look are its random sample, as the draws record it."""
         return self.above is None or any(d.part == LOWER and d.look <= look for d in draws)
 
-    def sizes(self, labels: int, *, even: bool) -> tuple[int, int]:
-        """Return how many answers of each part a look has; fewer where a part is exhausted."""
-        of_upper = round(labels * self.upper_share) if even else labels
-        return min(of_upper, self.upper_answers), min(labels - of_upper, self.lower_answers)
+    def sizes(self, look: int, *, even: bool) -> tuple[int, int]:
+        """Return how many answers of each part a look has; fewer where the upper one is exhausted.
+
+        Args:
+            look: its number, from 1. even: whether its labels are the random sample.
+        """
+        labels, of_upper = self.looks[look - 1], self.sample_upper[look - 1]
+        return (of_upper, labels - of_upper) if even else (min(labels, self.upper_answers), 0)
 
 
 class PlanLook(NamedTuple):
@@ -122,7 +131,7 @@ class PlanLook(NamedTuple):
     """How often the walk may fail."""
     above: float
     """Only answers with a higher score may be accepted, whatever the walk says; minus infinity
-    where the sample is representative. Of mirrored scores where lower ones are better."""
+    where they are a random sample of all. Of mirrored scores where lower ones are better."""
 
 
 class PlanStage(NamedTuple):
@@ -143,10 +152,14 @@ class PlanOrder(NamedTuple):
 
     upper: Sequence[AnswerKey]
     lower: Sequence[AnswerKey]
-    upper_share: float
-    """The share of all answers with a score that are in the upper part."""
+    sides: Sequence[bool]
+    """Whether each answer in the order is in the upper part."""
     above: float | None
     """All scores of the upper part are higher; ``None`` where it has all answers."""
+
+    def count_upper(self, labels: int) -> int:
+        """Return how many of the first answers in the order are in the upper part."""
+        return sum(self.sides[:labels])
 
 
 def keys_of(answers: StudyAnswers) -> list[AnswerKey]:
@@ -195,15 +208,16 @@ def draw_order(answers: StudyAnswers, scores: Floats, hope: float, seed: int) ->
     is_upper, above = _find_upper_part(scores, has_score, hope)
     order = generator(seed, "label", CALIBRATE).permutation(len(scores)).tolist()
     keys, questions = keys_of(answers), answers.questions.tolist()
-    parts: dict[str, list[AnswerKey]] = {UPPER: [], LOWER: []}
+    parts: dict[bool, list[AnswerKey]] = {True: [], False: []}
+    sides: list[bool] = []
     questions_drawn: set[int] = set()
     for place in order:
         # Labels of two answers to a question depend on each other, which no walk allows for.
         if has_score[place] and questions[place] not in questions_drawn:
             questions_drawn.add(questions[place])
-            parts[UPPER if is_upper[place] else LOWER].append(keys[place])
-    share = float(is_upper.sum() / has_score.sum())
-    return PlanOrder(parts[UPPER], parts[LOWER], share, above)
+            sides.append(bool(is_upper[place]))
+            parts[sides[-1]].append(keys[place])
+    return PlanOrder(parts[True], parts[False], sides, above)
 
 
 def _find_upper_part(scores: Floats, has_score: Bools, hope: float) -> tuple[Bools, float | None]:
@@ -230,13 +244,15 @@ def find_stage(
         even = design.is_even(draws, number)
         # A later change of a rating does not reopen a decision that draws have followed.
         if not even and len(upper) < labels:
-            first, rest = design.sizes(labels, even=True)
+            first, rest = design.sizes(number, even=True)
             rated = [key for key in upper[:first] if key in wrong]
             if len(rated) < first:
                 return PlanStage(number, first, 0, first + rest - len(rated))
             errors = sum(wrong[key] for key in rated)
-            even = passes_upper_half(errors, first, design.at_most, design.delta_of_look)
-        of_upper, of_lower = design.sizes(labels, even=even)
+            even = first > 0 and passes_upper_half(
+                errors, first, design.at_most, design.delta_of_walk
+            )
+        of_upper, of_lower = design.sizes(number, even=even)
         wanted = [*upper[:of_upper], *lower[:of_lower]]
         missing = of_upper + of_lower - sum(key in wrong for key in wanted)
         if missing:
@@ -285,9 +301,9 @@ def last_look(plan: LabelPlan, wrong: Mapping[AnswerKey, bool]) -> PlanLook | No
     design, result = CalibrationDesign.of(plan), None
     draws = plan.draws
     upper, lower = _list_drawn(draws, UPPER), _list_drawn(draws, LOWER)
-    for number, labels in enumerate(design.looks, 1):
+    for number in range(1, len(design.looks) + 1):
         even = design.is_even(draws, number)
-        of_upper, of_lower = design.sizes(labels, even=even)
+        of_upper, of_lower = design.sizes(number, even=even)
         answers = [*upper[:of_upper], *lower[:of_lower]]
         if len(answers) < of_upper + of_lower or any(key not in wrong for key in answers):
             break

@@ -15,7 +15,6 @@ from trustassay.input.records import InputError
 from trustassay.metrics.judge.options import Rubric
 from trustassay.people.label.calibration_plan import (
     CALIBRATE,
-    FIRST_LOOK,
     UNSTEERED_FROM,
     CalibrationDesign,
     PlanLook,
@@ -39,7 +38,7 @@ from trustassay.people.label.plan import (
 from trustassay.people.label.population import check_distinct
 from trustassay.people.study.labels import LabelSource, check_two_classes, read_answer_labels
 from trustassay.people.study.tables import read_source
-from trustassay.statistics.warranty import fewest_labels
+from trustassay.statistics.warranty import choose_looks, fewest_labels
 from trustassay.text.words import amount
 
 DEFAULT_LABELS = 200
@@ -134,8 +133,8 @@ class CalibrationWork:
                     path.unlink()
         check_plan(self.plan, self.answers, self.score, self.scores)
         self.design = CalibrationDesign.of(self.plan)
-        self._check_options(options)
         self.order = self._draw_order(self.design, int(self.plan.start["seed"]))
+        self._check_options(options)
 
     def _draw_order(self, design: CalibrationDesign, seed: int) -> PlanOrder:
         scores = -self.scores if design.is_lower_better else self.scores
@@ -148,13 +147,14 @@ class CalibrationWork:
         hope = DEFAULT_HOPE if options.hope is None else options.hope
         several = options.looks is not None and options.looks > 1
         design = CalibrationDesign(
-            at_most, CONFIDENCE, hope, options.is_lower_better, (), 1.0, 0, 0, None
+            at_most, CONFIDENCE, hope, options.is_lower_better, (), (), 0, 0, None
         )
         if np.isnan(self.scores).all():
             raise InputError(f"{self.source}: no answer has the score {self.score}")
         order = self._draw_order(design, options.seed)
         answers = len(order.upper) + len(order.lower)
-        looks = tuple(FIRST_LOOK * 2**place for place in range(options.looks or 1))
+        walks = 1 if order.above is None else 2
+        looks = tuple(choose_looks(at_most, 1 - CONFIDENCE, options.looks or 1, walks))
         if not several:
             # Without a number, a small source is rated as a whole.
             looks = (options.number or min(DEFAULT_LABELS, answers),)
@@ -167,7 +167,7 @@ class CalibrationWork:
         design = replace(
             design,
             looks=looks,
-            upper_share=order.upper_share,
+            sample_upper=tuple(map(order.count_upper, looks)),
             upper_answers=len(order.upper),
             lower_answers=len(order.lower),
             above=order.above,
@@ -192,13 +192,19 @@ class CalibrationWork:
         }
         append_lines(self.path, start, PlanBatch([], draw_next(design, order, [], {})), 1)
 
+    def _choose_looks(self, looks: int) -> tuple[int, ...]:
+        walks = 1 if self.order.above is None else 2
+        return tuple(choose_looks(self.design.at_most, 1 - CONFIDENCE, looks, walks))
+
     def _check_options(self, options: CalibrationPlanOptions) -> None:
         """Raise UsageError for options that differ from those of the plan."""
         design, seed = self.design, int(self.plan.start["seed"])
         fixed = {
             f"--at-most {100 * design.at_most:g}%": options.at_most not in (None, design.at_most),
             f"--hope {100 * design.hope:g}%": options.hope not in (None, design.hope),
-            f"--looks {len(design.looks)}": options.looks not in (None, len(design.looks)),
+            f"--looks {len(design.looks)}": options.looks is not None
+            and options.looks > 1
+            and self._choose_looks(options.looks) != design.looks,
             f"--number {design.looks[-1]}": options.number not in (None, design.looks[-1]),
             f"--seed {seed}": options.seed not in (0, seed),
             "lower scores as the better ones" if design.is_lower_better else "no --lower": (
@@ -241,6 +247,10 @@ class CalibrationWork:
         for source in sources:
             label = read_answer_labels(self.answers, source)[0][-1]
             check_two_classes(label)
+            if label.undecided is not None:
+                result |= dict.fromkeys(
+                    (keys[place] for place in np.flatnonzero(label.undecided).tolist()), True
+                )
             for values in label.raters.values() or [label.values]:
                 for place in np.flatnonzero(~np.isnan(values)).tolist():
                     # Below 1 is also a rater's mean of two ratings of which one says wrong.
