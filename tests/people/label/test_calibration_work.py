@@ -201,7 +201,7 @@ def test_the_promise_is_computed_at_looks_alone(
     promise.update(may_grow=True)
     rate(source, lambda _: 5)
     promise.update(may_grow=True)
-    assert (promise.text, promise.missing) == ("promise 1", "50 labels missing to look 2 of 2")
+    assert (promise.text, promise.missing) == ("promise 1", "52 labels missing to look 2 of 2")
     promise.update(may_grow=True)
     assert calls == [(source, "sure", 0.1, 4)]
     while promise.missing != "All labels of the plan are there":

@@ -136,12 +136,13 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
     names = list(options.label) or ([] if options.ratings else [DEFAULT_LABEL])
     extra = [name for name in (options.group, options.by, options.truth, *options.judge) if name]
     fields = list(dict.fromkeys([*names, *(name for name in extra if name != NO_GROUP)]))
-    scores = [options.score] if options.score else []
-    answers = read_source(source, fields, scores=scores, people=names, sheet=options.sheet)
+    columns = [options.score] if options.score else []
+    answers = read_source(source, fields, scores=columns, people=names, sheet=options.sheet)
     column = _choose_column(answers, options.score)
     labels = _read_labels(answers, names, options)
     score = _describe_score(answers, column, options)
     wrong, lenient = pool_strictly(labels)
+    scores = score.sign * column.as_given
     failed = np.zeros(len(answers.rows), dtype=bool)
     failed[list(column.failed)] = True
     # A plan draws one answer a question.
@@ -168,14 +169,14 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         next(iter(answers.places_by_run)),
         score,
         ", ".join(label.name for label in labels),
-        score.sign * column.as_given,
+        scores,
         wrong,
         lenient,
         groups,
         group,
         [_read_text(row.fields.get(options.by)) for row in answers.rows],
         keys_of(answers),
-        _read_look(answers, column, wrong, options.plan) if options.plan else None,
+        _read_look(answers, column, scores, wrong, options.plan) if options.plan else None,
         _compute_missed_bound(answers, wrong, options) if options.truth else None,
         notes,
         labels[0].opposite if len(labels) == 1 else "",
@@ -256,9 +257,12 @@ def pool_strictly(labels: Sequence[Label]) -> tuple[Floats, Floats]:
     return strict, lenient
 
 
-def _read_look(answers: StudyAnswers, column: ScoreColumn, wrong: Floats, path: Path) -> PlanLook:
-    """Return the last complete look of a plan, with the labels that it counts."""
+def _read_look(
+    answers: StudyAnswers, column: ScoreColumn, scores: Floats, wrong: Floats, path: Path
+) -> PlanLook:
+    """Return the last complete look of a plan, with its edge among ``scores``."""
     plan = read_plan(path)
+    design = CalibrationDesign.of(plan)
     check_plan(plan, answers, column.name, column.values)
     labels = {
         key: bool(value)
@@ -267,13 +271,16 @@ def _read_look(answers: StudyAnswers, column: ScoreColumn, wrong: Floats, path: 
     }
     look = last_look(plan, labels)
     if look is None:
-        stage = find_stage(CalibrationDesign.of(plan), plan.draws, labels)
+        stage = find_stage(design, plan.draws, labels)
         missing = stage.missing if stage else 0
         raise InputError(
             f"{path}: {amount(missing, 'label')} of the plan missing to its first look; rate them, "
             "then `trustassay label` says what comes next"
         )
-    return look
+    # The plan mirrors scores in its own way; the highest score below its edge is the same answer.
+    planned = -column.values if design.is_lower_better else column.values
+    below = scores[planned <= look.above]
+    return look._replace(above=float(below.max(initial=-math.inf)))
 
 
 def _compute_missed_bound(answers: StudyAnswers, wrong: Floats, options: SourceOptions) -> float:

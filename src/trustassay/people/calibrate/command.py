@@ -289,16 +289,10 @@ def _choose_labels(
 def _choose_planned(answers: ScoredAnswers, look: PlanLook) -> _CountedLabels:
     planned = set(look.answers)
     used = np.array([key in planned for key in answers.keys])
-    if look.above == -math.inf:
-        return _CountedLabels(
-            used, "a random sample by the plan", look.delta, look=look.number, looks=look.of
-        )
-    # The upper part has the best scores, with all that are equal to its lowest.
-    not_below = answers.scores[~np.isnan(answers.scores)]
-    not_below = not_below[not_below < answers.scores[used].min()]
-    floor = float(not_below.max(initial=-math.inf))
-    chosen = "the better scores by the plan"
-    return _CountedLabels(used, chosen, look.delta, floor, look.number, look.of)
+    chosen = "a random sample" if look.above == -math.inf else "the better scores"
+    return _CountedLabels(
+        used, f"{chosen} by the plan", look.delta, look.above, look.number, look.of
+    )
 
 
 def _check_previous(
