@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support import jsonl
+from trustassay import calibrate
 from trustassay.errors import UsageError
 from trustassay.input.records import InputError
 from trustassay.metrics.judge import read_rubric
@@ -219,3 +221,38 @@ def test_the_promise_is_computed_at_looks_alone(
 def test_the_levels_that_pass_are_right() -> None:
     assert labels_of_rubric([], read_rubric("answer")).at_least == 4
     assert labels_of_rubric([], read_rubric("verdict")).positive == ["yes"]
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_calibrate_reads_the_labels_of_a_plan(source: Path, share: float, lower: bool) -> None:
+    """With few errors the look is a random sample, with many the better scores alone."""
+    rng = np.random.default_rng(0)
+    work = open_work(source, is_lower_better=lower)
+    while work.measure_progress(work.read_wrong()).waiting:
+        rate(source, lambda _: 1 if rng.random() < share else 5)
+        work = open_work(source, is_lower_better=lower)
+        work.advance(work.read_wrong())
+    options: dict[str, Any] = {
+        "score": "sure",
+        "plan": source.with_name("plan.jsonl"),
+        "ratings": source.with_name("ratings.jsonl"),
+        "at_least": 4,
+        "lower": lower,
+    }
+    result = calibrate(source, **options)
+    (promise,) = result.calibrator.promises
+    assert (promise.at_most, promise.look, promise.delta) == (0.1, 1, pytest.approx(0.025))
+    assert result.counted == 200
+    if share:
+        assert promise.without
+        assert result.calibrator.labels.chosen == "the better scores by the plan"
+    else:
+        assert result.share == 1
+        assert result.calibrator.labels.chosen == "a random sample by the plan"
+    with pytest.raises(UsageError, match="was made for --at-most 10%"):
+        calibrate(source, at_most=0.2, **options)
+    ratings = source.with_name("ratings.jsonl")
+    ratings.write_text("".join(ratings.read_text().splitlines(keepends=True)[:60]))
+    with pytest.raises(InputError, match="of the plan missing to its first look"):
+        calibrate(source, **options)
