@@ -52,6 +52,10 @@ class SourceOptions:
     sheet: str = ""
     weighted: bool = False
     """Whether the labels may be those of a plan, which are uneven by design."""
+    extra: Sequence[str] = ()
+    """Further fields to read, where they are there."""
+    few_labels: bool = False
+    """Whether a label, or a word that means right, may be in no answer."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class ScoredAnswers:
     """The id and the model of each answer."""
     notes: Sequence[str]
     """Remarks on the input."""
+    fields: Sequence[Mapping[str, Any]]
+    """The fields of each answer that were asked for, labels among them."""
     opposite: str = ""
     """The options that read the labels the other way round, if there are any."""
 
@@ -99,6 +105,7 @@ class ScoredAnswers:
             groups=self.groups[places],
             by=[self.by[place] for place in chosen],
             keys=[self.keys[place] for place in chosen],
+            fields=[self.fields[place] for place in chosen],
         )
 
     @property
@@ -118,14 +125,15 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         UnknownNameError: a run has no such score.
     """
     names = list(options.label) or ([] if options.ratings else [DEFAULT_LABEL])
-    extra = [name for name in (options.group, options.by, *options.judge) if name]
+    extra = [name for name in (options.group, options.by, *options.judge, *options.extra) if name]
     fields = list(dict.fromkeys([*names, *(name for name in extra if name != NO_GROUP)]))
     scores = [options.score] if options.score else []
     answers = read_source(source, fields, scores=scores, people=names, sheet=options.sheet)
     column = _choose_column(answers, options.score)
     labels = _read_labels(answers, names, options)
     score = _describe_score(answers, column, options)
-    wrong, lenient = pool_strictly(labels)
+    nothing = np.full(len(answers.rows), math.nan)
+    wrong, lenient = pool_strictly(labels) if labels else (nothing, nothing)
     failed = np.zeros(len(answers.rows), dtype=bool)
     failed[list(column.failed)] = True
     groups, group = _find_groups(answers, options.group)
@@ -148,6 +156,7 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         [_read_text(row.fields.get(options.by)) for row in answers.rows],
         [(row.id, row.model) for row in answers.rows],
         notes,
+        [row.fields for row in answers.rows],
         labels[0].opposite if len(labels) == 1 else "",
     )
 
@@ -189,6 +198,8 @@ def _describe_score(
 def _read_labels(
     answers: StudyAnswers, names: Sequence[str], options: SourceOptions
 ) -> list[Label]:
+    if options.few_labels and not options.ratings:
+        names = [name for name in names if any(value is not None for value in answers.field(name))]
     source = LabelSource(
         options.ratings,
         names,
@@ -199,7 +210,8 @@ def _read_labels(
         weighted=options.weighted,
     )
     labels, _ = read_answer_labels(answers, source)
-    check_positive(source, labels)
+    if not options.few_labels:
+        check_positive(source, labels)
     for label in labels:
         check_two_classes(label)
     return labels
