@@ -43,6 +43,7 @@ from trustassay.text.words import amount
 # A date within a folder's name, such as run-2026-11-28-b; not part of a longer number.
 _DAY = re.compile(r"(?<!\d)20\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?!\d)")
 
+
 @dataclass(frozen=True)
 class RunScores:
     """The scores and outcomes of one metric for all samples of a run, in input order."""

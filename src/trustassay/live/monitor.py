@@ -18,7 +18,6 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
