@@ -482,7 +482,8 @@ def _withdraw(state: PromiseAuditState, days: Sequence[str], limits: Mapping[str
     for of, limit in limits.items():
         rated, wrong = np.array([by_promise[of] for by_promise in counts]).T
         logs += audit_change_logs(rated, wrong, limit)
-    first = days[int(np.argmax(logs))]
+    # The last of equal ones: days without ratings of a promise do not speak for a change.
+    first = days[len(days) - 1 - int(np.argmax(logs[::-1]))]
     after = [state.days[day] for day in days if day >= first]
     rated_after, wrong_after = sum(len(d.rated) for d in after), sum(d.wrong for d in after)
     shares = " or ".join(f"{100 * limit:.3g} %" for limit in sorted(set(limits.values())))
