@@ -35,11 +35,12 @@ def calibrator(
     group: str = "",
     origin: ScoreOrigin | None = None,
 ) -> Path:
-    """Write a calibrator of the column ``jev`` whose scores were spread evenly from 0 to 1."""
+    """Write a calibrator of ``jev``, or of a run's metric, with scores evenly from 0 to 1."""
+    origin = origin or ScoreOrigin("table", judges=judges or {})
     scores = (np.arange(400) + 0.5) / 400
     write_calibrator(
         Calibrator(
-            CalibratedScore("jev", sign, origin or ScoreOrigin("table", judges=judges or {})),
+            CalibratedScore(origin.metric or "jev", sign, origin),
             LabelRecord("human", 400, 300, "evenly drawn", group, "d1"),
             promises,
             [],

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.live.days import METRIC, day_run
 from tests.people.calibrators import calibrator, promise
 from trustassay.core.files import open_locked
 from trustassay.errors import UsageError
@@ -18,7 +19,8 @@ from trustassay.people.calibrate import promise_audit as module
 from trustassay.people.calibrate.answers import SourceOptions
 from trustassay.people.calibrate.apply import apply_to_table
 from trustassay.people.calibrate.promise_audit import PromiseAudit, audit_promise
-from trustassay.runs.calibrator import read_calibrator
+from trustassay.runs.calibrator import ScoreOrigin, read_calibrator
+from trustassay.runs.folder import to_stored
 
 Rows = list[dict[str, Any]]
 
@@ -218,6 +220,30 @@ def test_a_kill_between_the_two_files_is_made_good_by_the_next_call(
     assert result.rated == 150
 
 
+def test_a_kill_within_a_restart_is_made_good_and_another_state_restarts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = calibrator(tmp_path / "c.json", judges={"version": ["1"]})
+    audit(made, table(tmp_path / "a.csv", rows_of(1, 9, 1, version=1)))
+    audit(made, table(tmp_path / "b.csv", rows_of(2, 9, 1, version=2)))
+    same = table(tmp_path / "c.csv", rows_of(3, 9, 1, version=1))
+    # A state that knows nothing of the other judge does not bring the promise back.
+    other = tmp_path / "other.json"
+    for _ in range(2):
+        assert audit_promise(made, [same], SourceOptions(), state_path=other).is_alarm
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_calibrator", killed)
+        with pytest.raises(KeyboardInterrupt):
+            audit(made, same, restart="2026-10-03")
+    assert not read_calibrator(made).is_valid
+    assert not audit(made, same).is_alarm
+    assert read_calibrator(made).is_valid
+
+
 def test_a_kill_before_the_state_is_written_leaves_all_as_it_was(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +329,39 @@ def test_answers_without_any_label_are_a_remark(made: Path, tmp_path: Path) -> N
 def test_a_calibrator_without_a_promise_is_refused(tmp_path: Path) -> None:
     made = calibrator(tmp_path / "c.json", [promise(without="too few")])
     with pytest.raises(InputError, match="no promise to watch"):
+        audit(made, table(tmp_path / "a.csv", GOOD[0]))
+
+
+def labelled_run(path: Path, wrong: int, **backends: str) -> str:
+    """Write a run of 20 good answers and 10 bad ones, of which each tenth is rated."""
+    day_run(path, 10, 30)
+    samples = [json.loads(line) for line in (path / "samples.jsonl").read_text().splitlines()]
+    for place, sample in enumerate(samples[20:]):
+        sample["human"] = "no" if place < wrong else "yes"
+    (path / "samples.jsonl").write_text("".join(json.dumps(one) + "\n" for one in samples))
+    run = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps(run | {"backends": run["backends"] | backends}))
+    return str(path)
+
+
+def test_runs_are_read_and_a_changed_backend_suspends(tmp_path: Path) -> None:
+    settings = to_stored(METRIC.settings())
+    origin = ScoreOrigin("run", "faithfulness", "", settings, {"entailer": "none"})
+    made = calibrator(tmp_path / "c.json", origin=origin)
+    first = labelled_run(tmp_path / "2026-10-01", 1)
+    state = json.loads(made.read_text())
+    # The scores of these runs are 0 and 1; the spread of the calibrator is made the same.
+    state["spread"] |= {"points": [0.0, 1.0], "shares": [0.33, 1.0]}
+    made.write_text(json.dumps(state))
+    result = audit(made, first)
+    assert (result.rated, result.wrong, result.is_alarm) == (10, 1, False)
+    other = labelled_run(tmp_path / "2026-10-02", 1, entailer="another")
+    result = audit(made, first, other)
+    assert result.status is not None
+    assert (result.status.status, result.status.day) == ("suspended", "2026-10-02")
+    assert "entailer 'another', not 'none'" in result.status.reason
+    assert result.rated == 10
+    with pytest.raises(InputError, match="the folder of a finished run"):
         audit(made, table(tmp_path / "a.csv", GOOD[0]))
 
 

@@ -105,6 +105,11 @@ class PromiseAuditState(JsonForm):
     """What the calibrator's ``audit`` is to be."""
 
     @property
+    def is_withdrawn(self) -> bool:
+        """Whether there was an alarm."""
+        return self.status is not None and self.status.status == "withdrawn"
+
+    @property
     def rated_days(self) -> list[str]:
         """The days with rated accepted answers, in order."""
         return [day for day, content in sorted(self.days.items()) if content.rated]
@@ -176,7 +181,7 @@ def audit_promise(
             notes += _count_source(state, calibrator, source, options, is_named=bool(day))
         # step 3 and 4: an alarm is worse than a suspension, so it comes last
         _compare_scores(state, calibrator)
-        if state.status is None or state.status.status != "withdrawn":
+        if not state.is_withdrawn:
             _look_for_alarm(state, limits)
         if state.status is None and state.days:
             state.status = AuditStatus("holds", state.since or min(state.days))
@@ -212,8 +217,6 @@ def _read_state(path: Path, calibrator: Calibrator) -> PromiseAuditState:
     thresholds = [(p.of, p.at_most, p.above) for p in calibrator.promises if not p.without]
     text = json.dumps([calibrator.score.name, calibrator.labels.digest, thresholds])
     promise = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-    # A withdrawn promise stays so, whatever becomes of the state.
-    is_withdrawn = calibrator.audit is not None and calibrator.audit.status == "withdrawn"
     try:
         state: PromiseAuditState = read_json(PromiseAuditState, json.loads(path.read_bytes()))
     except FileNotFoundError:
@@ -224,8 +227,12 @@ def _read_state(path: Path, calibrator: Calibrator) -> PromiseAuditState:
         ) from None
     if state.promise != promise:
         raise UsageError(f"{path}: is of another calibrator; name another --state")
-    if is_withdrawn:
-        state.status = calibrator.audit
+    audit = calibrator.audit
+    # What the calibrator says may come from another state: it stands, unless this state was
+    # restarted after it.
+    if audit is not None and not calibrator.is_valid and not state.is_withdrawn:
+        is_later = audit.status == "withdrawn" or audit.day >= state.since
+        state.status = audit if is_later else state.status
     return state
 
 
@@ -235,7 +242,7 @@ def _restart(state: PromiseAuditState, restart: str) -> None:
     if not day:
         raise UsageError(f"--restart {restart}: expected a day such as 2026-11-28")
     if state.status is not None and state.status.status != "holds":
-        if state.status.status == "withdrawn":
+        if state.is_withdrawn:
             raise UsageError(
                 f"--restart: the promise is withdrawn since {state.status.day}; calibrate again, "
                 "with labels of answers from then on"
@@ -497,7 +504,7 @@ def _withdraw(state: PromiseAuditState, days: Sequence[str], limits: Mapping[str
 
 def _list_answers(state: PromiseAuditState, calibrator: Calibrator) -> list[str]:
     """Return the wrong answers since an alarm's change, those with the best scores first."""
-    if state.status is None or state.status.status != "withdrawn":
+    if state.status is None or not state.is_withdrawn:
         return []
     wrong = [
         (-answer.score, day, key)
