@@ -139,7 +139,7 @@ async def _decide_sample(service: Service, calibrator: Calibrator, record: Any) 
 
 def _decide_scores(calibrator: Calibrator, content: Any) -> Response:
     """Decide on one score, or on several."""
-    if not isinstance(content, dict):
+    if not isinstance(content, dict) or {"score", "scores"} <= content.keys():
         raise requests.RequestError(400, "expected an object with score or scores")
     is_list = "scores" in content
     name: str = "scores" if is_list else "score"
