@@ -166,6 +166,8 @@ def test_another_judge_suspends_it_until_a_restart(tmp_path: Path) -> None:
     assert audit(made, same).is_alarm
     with pytest.raises(UsageError, match="a day after 2026-10-02"):
         audit(made, same, restart="2026-10-02")
+    with pytest.raises(UsageError, match="--restart today: expected a day"):
+        audit(made, same, restart="today")
     later = table(tmp_path / "c.csv", rows_of(3, 9, 1, version=1))
     assert not audit(made, later, restart="2026-10-03").is_alarm
     assert read_calibrator(made).is_valid

@@ -172,7 +172,7 @@ def audit_promise(
         calibrator = read_calibrator(path)
         limits = _find_limits(calibrator, path)
         state = _read_state(state_path, calibrator)
-        if restart not in ("", state.since):
+        if restart:
             _restart(state, restart)
         notes = list[str]()
         # step 2: the days of each source
@@ -241,6 +241,9 @@ def _restart(state: PromiseAuditState, restart: str) -> None:
     day = _parse_day(restart)
     if not day:
         raise UsageError(f"--restart {restart}: expected a day such as 2026-11-28")
+    # The same command again, or one from before the year turned, restarts nothing.
+    if day <= state.since:
+        return
     if state.status is not None and state.status.status != "holds":
         if state.is_withdrawn:
             raise UsageError(
