@@ -1,26 +1,102 @@
-"""``trustassay monitor``: whether answers got worse, from one run a day."""
+"""``trustassay monitor``: whether answers got worse, or a calibrator's promise still holds."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from trustassay.cli.common import Json
-from trustassay.cli.options import with_options
+from trustassay.cli.common import LABEL, RATINGS, AtLeast, Json, Positive
+from trustassay.cli.options import list_given_flags, with_options
 from trustassay.core.files import write_atomic
 from trustassay.errors import UsageError
 from trustassay.live.options import AlarmTargets, Monitoring
 from trustassay.report.terminal import complain, one_line, print_json, say, show_table
 from trustassay.runs.options import (
+    LABELS,
     Flag,
 )
 
 
+@dataclass(frozen=True)
+class PromiseWatching:
+    """Options for watching the promise of a calibrator; all but the first need ``--audit``."""
+
+    audit: Annotated[
+        Path | None,
+        Flag(
+            "--audit",
+            "Watch the promise of this calibrator by a few accepted answers rated each day. RUN is "
+            "then any table or run with its scores, days and these labels.",
+            metavar="CALIBRATOR",
+        ),
+    ]
+    day: Annotated[
+        str,
+        Flag(
+            "--day",
+            "With --audit: the column with the day. Default: day, date or timestamp, or the run's.",
+            metavar="FIELD",
+            group=LABELS,
+            default="",
+        ),
+    ]
+    label: Annotated[list[str], LABEL]
+    ratings: Annotated[list[Path], RATINGS]
+    positive: Positive
+    at_least: AtLeast
+
+    def watch(
+        self,
+        sources: list[str],
+        state: Path | None,
+        restart: str,
+        without_effect: list[str],
+        *,
+        as_json: bool,
+    ) -> None:
+        """Count what is new, print whether the promise holds, and exit with 3 if it does not."""
+        if without_effect:
+            raise UsageError(f"{without_effect[0]}: has no effect with --audit")
+        from trustassay.people.calibrate.answers import SourceOptions
+        from trustassay.people.calibrate.promise_audit import audit_promise
+        from trustassay.text.words import amount
+
+        assert self.audit is not None
+        labels = SourceOptions(
+            label=self.label,
+            ratings=self.ratings,
+            positive=self.positive,
+            at_least=self.at_least,
+        )
+        result = audit_promise(
+            self.audit, sources, labels, day=self.day, state_path=state, restart=restart
+        )
+        say(
+            f"{amount(result.days, 'rated day')}, {amount(result.rated, 'accepted answer')} rated, "
+            f"{result.wrong:,} wrong; evidence {result.evidence:,.3g}, alarm at 20"
+        )
+        for note in result.notes:
+            complain(one_line(note))
+        if as_json:
+            print_json(result.to_dict())
+        if result.is_alarm and result.status is not None:
+            status = result.status
+            complain(
+                one_line(
+                    f"ALARM the promise is {status.status} since {status.day}: {status.reason}"
+                )
+            )
+            for answer in result.answers:
+                complain(one_line(f"  wrong: {answer}"))
+            raise typer.Exit(3)
+
+
 @with_options
-def monitor(
+def monitor(  # noqa: PLR0913 - one argument an option
     *,
     runs: Annotated[
-        list[Path],
+        list[str],
         Flag(
             "RUN...",
             "Folders of finished runs, one a day. Those that were counted before may be given "
@@ -28,10 +104,11 @@ def monitor(
         ),
     ],
     state: Annotated[
-        Path,
+        Path | None,
         Flag(
             "--state",
-            "The file that keeps the days. The next call goes on with it.",
+            "The file that keeps the days. The next call goes on with it. Needed without --audit; "
+            "with it by default CALIBRATOR.audit.json.",
             metavar="FILE",
         ),
     ],
@@ -40,7 +117,8 @@ def monitor(
         str,
         Flag(
             "--restart",
-            "Begin another baseline with this day, after an alarm that was dealt with.",
+            "Begin another baseline with this day, after an alarm that was dealt with; with "
+            "--audit, a suspended promise holds again from it on.",
             metavar="DAY",
             default="",
             rare=True,
@@ -57,6 +135,7 @@ def monitor(
         ),
     ],
     targets: AlarmTargets,
+    watching: PromiseWatching,
     as_json: Json,
 ) -> None:
     """Say whether answers got worse since a baseline, from one run a day; may be asked daily.
@@ -68,6 +147,9 @@ def monitor(
     It is also an alarm if a day has too few answers or several runs, a group vanished, a run has no
     date or is left out (these stay until --acknowledge), or the last run is too old.
 
+    --audit watches a calibrator's promise instead. It is withdrawn when more accepted answers are
+    wrong, and suspended when the judge or the scores have changed: nothing is accepted then.
+
     Exit status: 0 no alarm; 2 bad input or arguments, nothing was counted; 3 alarm.
 
     \b
@@ -77,7 +159,17 @@ def monitor(
     trustassay monitor probes/* --fixed --state judge.json
     trustassay monitor runs/* --state monitor.json --restart 2026-11-14 \\
         --webhook https://example.org/hook --prometheus trustassay.prom
+    trustassay monitor today.csv --audit calibrator.json --label human
     """
+    # step 0: the promise of a calibrator is another kind of watch, with options of its own
+    if watching.audit is not None:
+        without_effect = list_given_flags(watched, targets, acknowledge=acknowledge)
+        watching.watch(runs, state, restart, without_effect, as_json=as_json)
+        return
+    flags = list_given_flags(watching)
+    if flags or state is None:
+        only = f"{flags[0]}: has an effect with --audit alone" if flags else ""
+        raise UsageError(only or "--state: is needed; name the file that keeps the days")
     from trustassay.live import monitor as monitoring
     from trustassay.report.text import format_figure
     from trustassay.text.words import amount
@@ -87,7 +179,7 @@ def monitor(
     if webhook and not webhook.startswith(("http://", "https://")):
         raise UsageError("--webhook: expected an address that begins with http:// or https://")
     result = monitoring.monitor(
-        runs, state, watched, restart, acknowledge, monitoring.current_day()
+        [Path(run) for run in runs], state, watched, restart, acknowledge, monitoring.current_day()
     )
     # Alarms are in the state before they are posted, so a crash here posts them at the next call.
     notes = result.notes + (monitoring.post_alarms(webhook, state) if webhook else [])

@@ -69,6 +69,16 @@ class Integrations:
             rare=True,
         ),
     ]
+    calibrator: Annotated[
+        Path | None,
+        Flag(
+            "--calibrator",
+            "Decide by a file that calibrate wrote whether to accept an answer: POST /v1/decide "
+            "takes a score, or for a metric a sample. The file is read again when it changes.",
+            metavar="FILE",
+            group=INTEGRATIONS,
+        ),
+    ]
     guardrail: Annotated[
         bool,
         Flag(
@@ -179,6 +189,8 @@ class Integrations:
             ValueError: an option does not fit the others, or cannot be read.
             BackendError: the address cannot be used, or a package is missing.
         """
+        from trustassay.core.registry import metric_from_text
+        from trustassay.live.decide import decision_part
         from trustassay.live.guardrail import guardrail_part
         from trustassay.live.proxy import proxy_part
         from trustassay.live.upstream import Upstream
@@ -199,6 +211,9 @@ class Integrations:
             upstream = Upstream(self.upstream, self.upstream_key, tokens, self.upstream_timeout)
             # The service does not exist yet: each part is a function that gets it when it serves.
             result.append(lambda service: proxy_part(service, upstream, judging))
+        if self.calibrator:
+            names = [metric_from_text(metric).name for metric in metrics]
+            result.append(decision_part(self.calibrator, names))
         if self.guardrail:
             result.append(lambda service: guardrail_part(service, judging))
         # imported only here, since it needs a package that may be missing
@@ -337,6 +352,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     trustassay serve --metric faithfulness --metric grounding --out runs/live
     trustassay serve --metric harmonicity:perturbations=1 \\
         --model openai:gpt-4o-mini
+    trustassay serve --calibrator calibrator.json
     trustassay serve --upstream https://api.openai.com/v1 \\
         --block-below faithfulness=0.5
     TRUSTASSAY_SERVE_TOKEN=... trustassay serve --host 0.0.0.0

@@ -1,8 +1,11 @@
 """Reads finished runs for comparison: the scores and outcomes that a metric gave each sample."""
 
+import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +27,21 @@ from trustassay.core.metric import (
 from trustassay.core.outcome import Outcome, OutcomeKind, Outcomes
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.runs.counts import determine_outcome, read_outcomes
-from trustassay.runs.folder import ABOUT, ENDED, STARTED, RunFolder, load_metrics, read_metric_infos
+from trustassay.runs.folder import (
+    ABOUT,
+    ENDED,
+    STARTED,
+    RunFolder,
+    load_metrics,
+    read_metric_infos,
+    read_start,
+)
 from trustassay.runs.lines import hash64
 from trustassay.statistics import Bools, Floats
 from trustassay.text.words import amount
+
+# A date within a folder's name, such as run-2026-11-28-b; not part of a longer number.
+_DAY = re.compile(r"(?<!\d)20\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?!\d)")
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,17 @@ def read_finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:
     if folder.read_summary() is None:
         raise RunFolderError(f"{path}: the run is not finished; run its command again to finish it")
     return run
+
+
+def find_run_day(path: Path) -> str:
+    """Return the day of a run; empty if neither its name nor its ``run.json`` has one."""
+    start = read_start(read_finished_run(path))
+    result = f"{start.date()}" if start else ""
+    # The last date in the name counts, since a user may have appended it.
+    for match in _DAY.findall(path.resolve().name):
+        with suppress(ValueError):  # an impossible date, such as 2026-02-30
+            result = f"{date.fromisoformat(match)}"
+    return result
 
 
 def choose_metric(

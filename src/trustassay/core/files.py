@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from trustassay.errors import UsageError
+
 # No space, quota reached, file larger than the file system or `ulimit -f` allows.
 DISK_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 MIN_FREE_BYTES = 64 * 1024
@@ -103,6 +105,19 @@ def open_locked(part: Path, *, wait: bool = True) -> IO[bytes]:
             if os.path.samestat(part.stat(), os.fstat(file.fileno())):
                 return file
         file.close()
+
+
+def lock_beside(path: Path) -> IO[bytes]:
+    """Lock a file that is replaced as a whole, by a hidden file beside it.
+
+    Raises:
+        UsageError: another process holds the lock.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return open_locked(path.with_name(f".{path.name}.lock"), wait=False)
+    except BlockingIOError:
+        raise UsageError(f"{path}: another process is using it; try again when it ends") from None
 
 
 class Appender:

@@ -14,16 +14,14 @@ import filecmp
 import json
 import math
 import os
-import re
 import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,9 +29,10 @@ from trustassay.compare.gate_rules import parse_bound
 from trustassay.compare.run_scores import (
     describe_changed_judges,
     describe_skipped,
+    find_run_day,
     read_finished_run,
 )
-from trustassay.core.files import open_locked, write_atomic
+from trustassay.core.files import lock_beside, write_atomic
 from trustassay.core.metric import compute_badness
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED
 from trustassay.core.sample import question_key
@@ -58,7 +57,6 @@ from trustassay.runs.folder import (
     find_run_model,
     load_metrics,
     read_metric_infos,
-    read_start,
 )
 from trustassay.runs.lines import hash64
 from trustassay.runs.units import ANSWER, QUESTION, UNIT, read_domain
@@ -80,8 +78,6 @@ WAITS_S = (0.0, 0.5, 1.0, 2.0)
 """Seconds before each try to post an alarm."""
 TIMEOUT_S = 10.0
 """Seconds that the webhook has to answer."""
-# A date within a folder's name, such as run-2026-11-28-b; not part of a longer number.
-_DAY = re.compile(r"(?<!\d)20\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?!\d)")
 _PARTS = ("settings", "days", "ends", "probes", "alarms", "judged")
 State = dict[str, Any]
 
@@ -176,13 +172,13 @@ def monitor(
             such figure; a run is not finished, or was judged differently. Nothing is written if
             one is raised.
     """
-    with _lock_state(path):
+    with lock_beside(path):
         # Through JSON and back: tuples become lists, as in the stored settings that they are
         # compared with.
         state = _read_state(path, json.loads(json.dumps(asdict(options))))
         # step 1: count the runs in the order of their days, since a run of an earlier day than the
         # last is refused
-        days_of_runs = sorted((_find_day(run), run) for run in runs)
+        days_of_runs = sorted((find_run_day(run), run) for run in runs)
         notes, alarms = list[str](), list[VolumeAlarm]()
         for day, run in days_of_runs:
             if day:
@@ -241,15 +237,6 @@ def _keep_alarm(state: State, key: str, alarm: MonitoredFigure | VolumeAlarm, te
     state["alarms"].setdefault(key, content)
 
 
-def _lock_state(path: Path) -> IO[bytes]:
-    """Lock the state against other processes; UsageError if one of them has it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        return open_locked(path.with_name(f".{path.name}.lock"), wait=False)
-    except BlockingIOError:
-        raise UsageError(f"{path}: another process is using it; try again when it ends") from None
-
-
 def _read_state(path: Path, settings: State) -> State:
     """Read the state, or begin one; UsageError if it is damaged or of other options."""
     try:
@@ -270,17 +257,6 @@ def _read_state(path: Path, settings: State) -> State:
         if "runs" not in day:  # an earlier version took one run a day
             day["runs"] = [{"run": day.pop("run"), "digest": day.pop("digest")}]
     return state
-
-
-def _find_day(path: Path) -> str:
-    """Return the day of a run; empty if neither its name nor its ``run.json`` has one."""
-    start = read_start(read_finished_run(path))
-    result = f"{start.date()}" if start else ""
-    # The last date in the name counts, since a user may have appended it.
-    for match in _DAY.findall(path.resolve().name):
-        with suppress(ValueError):  # an impossible date, such as 2026-02-30
-            result = f"{date.fromisoformat(match)}"
-    return result
 
 
 def _add_run(state: State, day: str, path: Path, options: Monitoring) -> VolumeAlarm | str | None:
@@ -624,7 +600,7 @@ def post_alarms(url: str, path: Path) -> list[str]:
     The state notes each posted alarm, so a failed one is tried again by the next call.
     """
     result, reason = list[str](), ""
-    with _lock_state(path):
+    with lock_beside(path):
         state = json.loads(path.read_bytes())
         for alarm in (content for content in state["alarms"].values() if not content["sent"]):
             body, headers = json.dumps(alarm).encode(), {"Content-Type": "application/json"}

@@ -331,6 +331,11 @@ class Scorer:
         """The number of accepted samples that are not finished."""
         return len(self._tasks)
 
+    @property
+    def backend_names(self) -> dict[str, Any]:
+        """The backends as ``run.json`` names them."""
+        return self._backends.names()
+
     async def score(self, sample: Sample | Mapping[str, Any]) -> Assay:
         """Score a sample with all metrics; a metric that fails is a value, never an exception.
 

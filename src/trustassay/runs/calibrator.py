@@ -445,7 +445,7 @@ def calibrate_run(
     questions: list[str] = []
     parts: list[str] = []
     for _, sample, (assessment,) in read_rows(folder, [info]):
-        values.append(_read_value(assessment, source.part))
+        values.append(read_score_part(assessment, source.part))
         failures.append(assessment.error is not None)
         questions.append(question_key(str(sample.get("question") or "")))
         parts.append(read_group_value(sample, calibrator.by))
@@ -468,7 +468,8 @@ def read_group_value(record: Mapping[str, Any], name: str) -> str:
     return "" if value is ABSENT or value is None else str(value)
 
 
-def _read_value(assessment: Assessment, part: str) -> float:
+def read_score_part(assessment: Assessment, part: str) -> float:
+    """Return the score of an answer, or a part of it; NaN where there is none."""
     result = assessment.parts.get(part) if part else assessment.score
     return math.nan if result is None or assessment.error is not None else float(result)
 

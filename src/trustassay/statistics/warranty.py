@@ -441,6 +441,24 @@ def _power(accepted: int, risk: float, alpha: float, level: float) -> float:
     return _binomial_below(tolerated - 1, accepted, risk)
 
 
+def audit_change_logs(rated: ArrayLike, wrong: ArrayLike, alpha: float) -> Floats:
+    """Return how much more likely the days from each one on are with a higher share than promised.
+
+    It is the log of the likelihood ratio of the best share at or above alpha to alpha; the day with
+    the largest is the most likely beginning.
+
+    Args:
+        rated: accepted answers that were rated on each day, shape (t,). wrong: those that are
+            wrong. alpha: the promised share.
+
+    Returns:
+        Shape (t,).
+    """
+    m, x = (np.cumsum(np.asarray(counts, np.float64)[::-1])[::-1] for counts in (rated, wrong))
+    p = np.clip(x / np.maximum(m, 1), alpha, 1 - 1e-9)
+    return np.asarray(x * np.log(p / alpha) + (m - x) * (np.log1p(-p) - math.log1p(-alpha)))
+
+
 class AuditEvidence(NamedTuple):
     """The evidence that more accepted answers are wrong than promised; starts with all zeros."""
 

@@ -63,6 +63,10 @@ class SourceOptions:
     sheet: str = ""
     plan: Path | None = None
     """The plan of ``label --for calibrate``, whose labels are uneven by design."""
+    extra: Sequence[str] = ()
+    """Further fields to read, where they are there."""
+    few_labels: bool = False
+    """Whether a label, or a word that means right, may be in no answer."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ class ScoredAnswers:
     adjudicated labels; ``None`` without any."""
     notes: Sequence[str]
     """Remarks on the input."""
+    fields: Sequence[Mapping[str, Any]]
+    """The fields of each answer that were asked for, labels among them."""
     opposite: str = ""
     """The options that read the labels the other way round, if there are any."""
 
@@ -115,6 +121,7 @@ class ScoredAnswers:
             groups=self.groups[places],
             by=[self.by[place] for place in chosen],
             keys=[self.keys[place] for place in chosen],
+            fields=[self.fields[place] for place in chosen],
         )
 
     @property
@@ -134,14 +141,19 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         UnknownNameError: a run has no such score.
     """
     names = list(options.label) or ([] if options.ratings else [DEFAULT_LABEL])
-    extra = [name for name in (options.group, options.by, options.truth, *options.judge) if name]
+    extra = [
+        name
+        for name in (options.group, options.by, options.truth, *options.judge, *options.extra)
+        if name
+    ]
     fields = list(dict.fromkeys([*names, *(name for name in extra if name != NO_GROUP)]))
     columns = [options.score] if options.score else []
     answers = read_source(source, fields, scores=columns, people=names, sheet=options.sheet)
     column = _choose_column(answers, options.score)
     labels = _read_labels(answers, names, options)
     score = _describe_score(answers, column, options)
-    wrong, lenient = pool_strictly(labels)
+    nothing = np.full(len(answers.rows), math.nan)
+    wrong, lenient = pool_strictly(labels) if labels else (nothing, nothing)
     scores = score.sign * column.as_given
     failed = np.zeros(len(answers.rows), dtype=bool)
     failed[list(column.failed)] = True
@@ -179,6 +191,7 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         _read_look(answers, column, scores, wrong, options.plan) if options.plan else None,
         _compute_missed_bound(answers, wrong, options) if options.truth else None,
         notes,
+        [row.fields for row in answers.rows],
         labels[0].opposite if len(labels) == 1 else "",
     )
 
@@ -220,6 +233,8 @@ def _describe_score(
 def _read_labels(
     answers: StudyAnswers, names: Sequence[str], options: SourceOptions
 ) -> list[Label]:
+    if options.few_labels and not options.ratings:
+        names = [name for name in names if any(value is not None for value in answers.field(name))]
     source = LabelSource(
         options.ratings,
         names,
@@ -230,7 +245,8 @@ def _read_labels(
         weighted=options.plan is not None,
     )
     labels, _ = read_answer_labels(answers, source)
-    check_positive(source, labels)
+    if not options.few_labels:
+        check_positive(source, labels)
     for label in labels:
         check_two_classes(label)
     return labels
@@ -250,7 +266,8 @@ def pool_strictly(labels: Sequence[Label]) -> tuple[Floats, Floats]:
     for label in labels:
         if label.undecided is not None:
             undecided |= label.undecided
-    says_wrong, says_right = (table == 0).any(axis=0), (table == 1).any(axis=0)
+    # Below 1 is also the mean of two ratings by one person, of which one says wrong.
+    says_wrong, says_right = (table < 1).any(axis=0), (table == 1).any(axis=0)
     rated = says_wrong | says_right | undecided
     strict = np.where(rated, (says_wrong | undecided).astype(float), math.nan)
     lenient = np.where(rated, (says_wrong & ~says_right).astype(float), math.nan)

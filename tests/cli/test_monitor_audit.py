@@ -1,0 +1,43 @@
+"""``trustassay monitor --audit`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Cli
+from tests.people.calibrators import calibrator
+from tests.people.test_promise_audit import BAD, GOOD, table
+
+
+def test_the_promise_is_watched_and_withdrawn(cli: Cli, tmp_path: Path) -> None:
+    made = calibrator(tmp_path / "c.json")
+    calm = cli("monitor", table(tmp_path / "a.csv", *GOOD), "--audit", made, "--state", "s.json")
+    assert calm.status == 0
+    assert "10 rated days, 100 accepted answers rated, 10 wrong" in calm.err
+    bad = cli(
+        "monitor", table(tmp_path / "b.csv", *BAD), "--audit", made, "--state", "s.json", "--json"
+    )
+    assert bad.status == 3
+    text = " ".join(bad.err.split())
+    assert "ALARM the promise is withdrawn since 2026-10-11: 15 of 30" in text
+    assert "wrong: 2026-10-11-5 (2026-10-11): jev 0.895" in text
+    assert json.loads(bad.out)["status"]["status"] == "withdrawn"
+    assert json.loads((tmp_path / "s.json").read_text())["status"]["day"] == "2026-10-11"
+
+
+def test_options_of_the_other_watch_are_refused(cli: Cli, tmp_path: Path) -> None:
+    made = calibrator(tmp_path / "c.json")
+    source = table(tmp_path / "a.csv", *GOOD)
+    for options, message in (
+        (("--audit", made, "--baseline", "5"), "--baseline: has no effect with --audit"),
+        (("--audit", made, "--webhook", "http://x"), "--webhook: has no effect with --audit"),
+        (("--audit", made, "--acknowledge", "x"), "--acknowledge: has no effect with --audit"),
+        (("--state", "s.json", "--label", "human"), "--label: has an effect with --audit alone"),
+        ((), "--state: is needed"),
+        (("--audit", made, "--label", "humn"), "did you mean human"),
+    ):
+        result = cli("monitor", source, *options)
+        assert result.status == 2
+        assert message in " ".join(result.err.split())
+    assert not (tmp_path / "c.audit.json").exists()
