@@ -293,7 +293,7 @@ def test_documents_are_those_of_the_commands(labelled: Path, visit: Visit) -> No
     page = words(visited.page("study", run="one"))
     assert "Scores against labels: one" in page and "AUROC" in page
     page = words(visited.page("calibrate", run="one"))
-    assert "Calibration: one" in page and "What is accepted" in page
+    assert "What faithfulness is worth" in page and "What is accepted" in page
     page = words(visited.page("gate", run="one", min="faithfulness.mean=0.99"))
     assert "gate: fail" in page and "at least 0.99" in page
     page = words(

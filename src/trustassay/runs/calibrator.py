@@ -102,6 +102,10 @@ class LabelRecord(JsonForm):
     """A digest of scores and labels."""
     look: int = 1
     """The number of the last look that was taken."""
+    positive: Sequence[str] = ()
+    """The words that mean right, if they were named."""
+    at_least: float | None = None
+    """The smallest number that means right, if it was named."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from trustassay.metrics.judge import read_rubric
 from trustassay.people.annotate.project import AnnotateOptions, open_project
 from trustassay.people.annotate.server import build_annotation_application, follow_plan
 from trustassay.people.annotate.session import AnnotationSession
+from trustassay.people.label.calibration_plan import CalibrationDesign
 from trustassay.people.label.calibration_work import (
     CalibrationPlanOptions,
     CalibrationPromise,
@@ -39,6 +40,12 @@ class Page(Visited):
         self.links = AccessLinks(out, list(found.raters))
         served = build_annotation_application(found, self.links, self.said.append, None, promise)
         self.client = TestClient(served)
+
+    def count_upper(self) -> int:
+        """Return how many answers of the look's random sample have the better scores."""
+        plan = self.session.project.options.plan
+        assert plan is not None
+        return CalibrationDesign.of(plan).sample_upper[0]
 
     def rate(self, number: int, rater: str = "anna", choice: int = 5) -> None:
         for _ in range(number):
@@ -74,7 +81,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
 def test_the_next_batch_comes_when_all_raters_are_at_the_end(page: Page) -> None:
     assert f"{LABELS} labels missing to the promise" in page.page()
     assert "Nothing is promised yet" in page.page()
-    half = LABELS // 2
+    half = page.count_upper()
     page.rate(half)
     assert "All answers are rated" in page.page()
     # A label counts when everybody has rated the answer.
@@ -87,10 +94,10 @@ def test_the_next_batch_comes_when_all_raters_are_at_the_end(page: Page) -> None
 
 
 def test_the_promise_is_on_the_page_at_the_look(page: Page) -> None:
-    for rater in ("anna", "bela"):
-        page.rate(LABELS // 2, rater)
-    for rater in ("anna", "bela"):
-        page.rate(LABELS // 2, rater)
+    half = page.count_upper()
+    for number in (half, LABELS - half):
+        for rater in ("anna", "bela"):
+            page.rate(number, rater)
     text = page.page()
     assert "All labels of the plan are there" in text
     assert "Accept answers with sure &gt; 0.4\nat most 10 % of those are wrong" in text
@@ -98,7 +105,7 @@ def test_the_promise_is_on_the_page_at_the_look(page: Page) -> None:
 
 def test_a_restart_continues_the_grown_plan(page: Page) -> None:
     for rater in ("anna", "bela"):
-        page.rate(LABELS // 2, rater)
+        page.rate(page.count_upper(), rater)
     first = [page.session.project.items[s.item].id for s in page.session.raters["anna"].steps]
     options = page.session.project.options
     plan = read_plan(options.plan.path)  # type: ignore[union-attr]

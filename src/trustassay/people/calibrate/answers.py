@@ -85,6 +85,8 @@ class ScoredAnswers:
     nobody rated it."""
     lenient: Floats
     """The same with answers that are wrong only if all who could tell say so."""
+    failed: Bools
+    """The answers whose metric failed, so that they have no score."""
     groups: Places
     """The number of each answer's group: answers of a group depend on each other."""
     group: str
@@ -101,7 +103,7 @@ class ScoredAnswers:
     notes: Sequence[str]
     """Remarks on the input."""
     fields: Sequence[Mapping[str, Any]]
-    """The fields of each answer that were asked for, labels among them."""
+    """The fields of each answer that were requested, labels among them."""
     opposite: str = ""
     """The options that read the labels the other way round, if there are any."""
 
@@ -118,6 +120,7 @@ class ScoredAnswers:
             scores=self.scores[places],
             wrong=self.wrong[places],
             lenient=self.lenient[places],
+            failed=self.failed[places],
             groups=self.groups[places],
             by=[self.by[place] for place in chosen],
             keys=[self.keys[place] for place in chosen],
@@ -140,6 +143,7 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         InputError: the source cannot be read, lacks a column, or its labels are not of two classes.
         UnknownNameError: a run has no such score.
     """
+    # 1. The answers with the fields that are needed, and the score.
     names = list(options.label) or ([] if options.ratings else [DEFAULT_LABEL])
     extra = [
         name
@@ -150,11 +154,13 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
     columns = [options.score] if options.score else []
     answers = read_source(source, fields, scores=columns, people=names, sheet=options.sheet)
     column = _choose_column(answers, options.score)
+    # 2. The labels of people, as right and wrong.
     labels = _read_labels(answers, names, options)
     score = _describe_score(answers, column, options)
     nothing = np.full(len(answers.rows), math.nan)
     wrong, lenient = pool_strictly(labels) if labels else (nothing, nothing)
     scores = score.sign * column.as_given
+    # 3. What depends on each other, and what a reader has to know.
     failed = np.zeros(len(answers.rows), dtype=bool)
     failed[list(column.failed)] = True
     # A plan draws one answer a question.
@@ -184,6 +190,7 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         scores,
         wrong,
         lenient,
+        failed,
         groups,
         group,
         [_read_text(row.fields.get(options.by)) for row in answers.rows],
@@ -234,7 +241,7 @@ def _read_labels(
     answers: StudyAnswers, names: Sequence[str], options: SourceOptions
 ) -> list[Label]:
     if options.few_labels and not options.ratings:
-        names = [name for name in names if any(value is not None for value in answers.field(name))]
+        names = _choose_present(answers, names)
     source = LabelSource(
         options.ratings,
         names,
@@ -250,6 +257,18 @@ def _read_labels(
     for label in labels:
         check_two_classes(label)
     return labels
+
+
+def _choose_present(answers: StudyAnswers, names: Sequence[str]) -> list[str]:
+    """Return the labels that an answer has; raises InputError for one that is misspelt."""
+    present = [name for name in names if any(value is not None for value in answers.field(name))]
+    fields = {name for of_run in answers.label_fields.values() for name in of_run}
+    for name in names:
+        message = did_you_mean("label", name, fields)
+        # A column without any label yet is no mistake.
+        if name not in present and "did you mean" in message:
+            raise InputError(f"{next(iter(answers.places_by_run))}: {message}")
+    return present
 
 
 def pool_strictly(labels: Sequence[Label]) -> tuple[Floats, Floats]:

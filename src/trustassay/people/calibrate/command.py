@@ -202,6 +202,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         answers.group,
         answers.digest,
         counted.look,
+        tuple(options.positive),
+        options.at_least,
     )
     calibrator = Calibrator(
         answers.score,
@@ -209,7 +211,9 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         tuple(promises),
         tuple(measure_reliability(answers)),
         fit_curve(scores, wrong),
-        summarise_distribution(answers.score.sign * answers.scores, answers.groups),
+        summarise_distribution(
+            answers.score.sign * answers.scores[~answers.failed], answers.groups[~answers.failed]
+        ),
         by,
         made_by=f"trustassay {version('trustassay')}",
     )

@@ -279,6 +279,8 @@ def _complete_options(options: SourceOptions, calibrator: Calibrator, day: str) 
         options,
         score=calibrator.score.name,
         label=label,
+        positive=options.positive or calibrator.labels.positive,
+        at_least=calibrator.labels.at_least if options.at_least is None else options.at_least,
         # A metric of a run knows itself which scores are better.
         lower=calibrator.score.sign < 0 and bool(origin.kind == "table" or origin.part),
         group=calibrator.labels.group,
