@@ -114,8 +114,10 @@ def _explain_none(
         return f"too few: about {needed:,} labels at the error seen"
     best = find_best_part(scores, wrong, fewest)
     share = best.wrong / best.accepted
-    close = "" if share >= alpha else f", too close to {100 * alpha:.3g} %"
-    return f"best {100 * share:.0f} % wrong of {best.accepted:,}{close}: more labels will not help"
+    best_part = f"best {100 * share:.0f} % wrong of {best.accepted:,}"
+    if share < alpha:
+        return f"{best_part}, too close to {100 * alpha:.3g} %: more labels will hardly help"
+    return f"{best_part}: more labels will not help"
 
 
 def find_best_part(scores: Floats, wrong: Floats, fewest: int) -> AcceptanceThreshold:

@@ -46,9 +46,8 @@ def _write_promise(result: Calibration, promise: ThresholdPromise) -> Iterator[s
     total = "" if promise.of else f" of {result.answers:,}"
     yield (
         f"Accept {describe_threshold(result, promise)}{of}: {100 * promise.share:.0f} %{total} are "
-        f"decided without a person;"
+        f"decided without a person;\n{describe_promise(promise)}."
     )
-    yield f"{describe_promise(promise)}."
     look = f"look {promise.look} of {promise.looks}"
     yield (
         f"  {result.counted:,} labels, {result.calibrator.labels.chosen}; {promise.accepted:,} "
@@ -56,8 +55,8 @@ def _write_promise(result: Calibration, promise: ThresholdPromise) -> Iterator[s
     )
     if promise is result.promise and result.lenient_wrong < promise.wrong:
         yield (
-            f"  {promise.wrong - result.lenient_wrong:,} of the wrong ones are so since raters "
-            "disagree or could not tell; nothing is promised without them"
+            f"  {promise.wrong - result.lenient_wrong:,} of the wrong ones: raters disagree or could "
+            "not tell; without these, nothing is promised"
         )
 
 
@@ -115,7 +114,7 @@ def build_document(result: Calibration) -> document.PageDocument:
         "labelled answers": f"{calibrator.labels.n:,}",
         "all answers": f"{result.answers:,}",
     }
-    lines = write_lines(result)
+    lines = [" ".join(line.split()) for line in write_lines(result)]
     promises = document.Table(
         "At most wrong",
         PROMISE_COLUMNS,
