@@ -54,9 +54,10 @@ def _write_promise(result: Calibration, promise: ThresholdPromise) -> Iterator[s
         f"accepted, {promise.wrong:,} wrong; {look}"
     )
     if promise is result.promise and result.lenient_wrong < promise.wrong:
+        disputed = promise.wrong - result.lenient_wrong
         yield (
-            f"  {promise.wrong - result.lenient_wrong:,} of the wrong ones: raters disagree or could "
-            "not tell; without these, nothing is promised"
+            f"  {disputed:,} of the wrong ones: raters disagree or could not tell; without these, "
+            "nothing is promised"
         )
 
 
