@@ -139,6 +139,7 @@ def test_a_promise_is_broken_above_alpha_alone() -> None:
 @pytest.mark.slow
 def test_the_page_shows_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "GROUPED_DRAWS", 5)
+    monkeypatch.setattr(measuring, "GROUPED_LABELS", (50,))
     monkeypatch.setattr(measuring, "score_answers", lambda name, out: build_answers())
     monkeypatch.setattr(measuring, "LOOKS", 2)
     monkeypatch.setattr(measuring, "ALPHAS", (0.1,))
@@ -146,9 +147,10 @@ def test_the_page_shows_what_was_measured(tmp_path: Path, monkeypatch: pytest.Mo
     simulated = tables.add_summaries(simulate(["good", "flat"], [0], [50, 100], 20))
     row = sets["judges"][0]
     assert (row["answers"], row["groups"], len(row["cells"])) == (300, 150, 1)
+    assert [row["decision"] for row in sets["judges"]] == ["accept", "reject"]
     assert row["top"]["stated"] > row["bottom"]["stated"]
     assert row["promises"][0]["share"] > 0
-    assert row["whole groups"][0]["labels"] == measuring.GROUPED_LABELS
+    assert [cell["labels"] for cell in row["whole groups"]] == [50]
     ratios = simulated["summary"]["generators"]["ratios"]
     assert [ratio["labels"] for ratio in ratios] == [50, 100]
     page = tables.build_page(simulated, sets)

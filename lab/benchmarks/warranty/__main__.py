@@ -1,7 +1,7 @@
 """What the promises of ``calibrate`` accept, and how often they are broken.
 
-    python -m lab.benchmarks.warranty simulate [--write]           # about 6 minutes of one core
-    python -m lab.benchmarks.warranty sets --out FOLDER [--write]  # 15 minutes more; no key
+    python -m lab.benchmarks.warranty simulate [--write]           # 2 minutes of one core
+    python -m lab.benchmarks.warranty sets --out FOLDER [--write]  # 10 minutes; no key
     python -m lab.benchmarks.warranty page                         # the page alone
 
 ``sets`` reads public sets (TRUSTASSAY_SHARED, else ../shared); FOLDER keeps the scores of our
@@ -56,7 +56,7 @@ def main() -> None:
     options = read_options()
     draws = {"draws": options.draws} if options.draws else {}
     figures: dict[str, Any] = {name: _read_stored(name) for name in (SIMULATED, OF_SETS)}
-    command = f"python -m lab.benchmarks.warranty {options.command}"
+    command = f"python -m lab.benchmarks.warranty {options.command} --write"
     if options.command == "simulate":
         figures[SIMULATED] = add_summaries(simulate(**draws))
         data = "six generators and six hostile curves, simulated"

@@ -2,6 +2,10 @@
 
 A set is a population: labels are drawn from it one by one, with replacement, so that each draw is
 independent whatever its answers share, and the promise is about the answers of the set.
+
+Each judge decides in two ways without a person: it accepts answers with high scores, of which at
+most alpha may be wrong, or it rejects answers with low scores, of which at most alpha may be right
+(``calibrate --lower --positive wrong``).
 """
 
 from __future__ import annotations
@@ -38,10 +42,11 @@ from trustassay.statistics.warranty import find_grouped_threshold, walk
 
 Json = dict[str, Any]
 DRAWS = 1000
-GROUPED_DRAWS, GROUPED_LABELS = 300, 200
+GROUPED_DRAWS, GROUPED_LABELS = 300, (200, 1000)
 GROUPED_FROM = 1.5
 """Answers of a group, on average, from which whole groups are drawn as well."""
 ROWS_TIMED = 10_000
+ACCEPT, REJECT = DECISIONS = ("accept", "reject")
 
 
 def measure_sets(
@@ -60,67 +65,87 @@ def measure_sets(
     for name in names:
         answers = score_answers(name, out)
         for judge in answers[0].scores:
-            rows.append(measure_judge(name, judge, answers, labels, draws))
-            print(rows[-1], file=sys.stderr, flush=True)
+            for decision in DECISIONS:
+                rows.append(measure_judge(name, judge, decision, answers, labels, draws))
+                print(rows[-1], file=sys.stderr, flush=True)
     return {"draws": draws, "labels": list(labels), "judges": rows}
 
 
 def measure_judge(
-    name: str, judge: str, answers: Sequence[JudgedAnswer], labels: Sequence[int], draws: int
+    name: str,
+    judge: str,
+    decision: str,
+    answers: Sequence[JudgedAnswer],
+    labels: Sequence[int],
+    draws: int,
 ) -> Json:
-    """Return what a judge states, what is right, and what the procedures make of it."""
-    scores = np.array([answer.scores[judge] for answer in answers])
-    wrong = np.array([not answer.right for answer in answers], np.float64)
+    """Return what a judge states, what is right, and what the procedures make of it.
+
+    Args:
+        name: the set. judge: the score. decision: one of :data:`DECISIONS`.
+        answers: of the set. labels: numbers of labels. draws: samples a cell.
+    """
+    is_reject = decision == REJECT
+    sign = -1 if is_reject else 1
+    scores = sign * np.array([answer.scores[judge] for answer in answers])
+    wrong = np.array([answer.right == is_reject for answer in answers], np.float64)
     groups = cluster_numbers([answer.group for answer in answers])
     population = Population(scores, wrong)
     row: Json = {
         "set": name,
         "judge": judge,
+        "decision": decision,
         "answers": len(answers),
         "groups": int(groups.max()) + 1,
-        "right": round(1 - float(wrong.mean()), 3),
+        "right": round(float(np.mean([answer.right for answer in answers])), 3),
         "auroc": measure_auroc(LabelledScores(scores, wrong == 0, groups)),
-        **_calibrate_all(answers, judge),
-        "cells": [_measure_cell(population, name, judge, of, labels, draws) for of in ALPHAS],
-        "looks": _measure_looks(population, name, judge, draws),
+        **_calibrate_all(answers, judge, is_reject),
+        "cells": [
+            _measure_cell(population, [name, judge, decision], alpha, labels, draws)
+            for alpha in ALPHAS
+        ],
+        "looks": _measure_looks(population, [name, judge, decision], draws),
     }
     if len(answers) >= GROUPED_FROM * row["groups"]:
-        row["whole groups"] = [_draw_groups(scores, wrong, groups, alpha) for alpha in ALPHAS]
+        row["whole groups"] = [
+            _draw_groups(scores, wrong, groups, alpha, number)
+            for alpha in ALPHAS
+            for number in GROUPED_LABELS
+        ]
     return row
 
 
-def _calibrate_all(answers: Sequence[JudgedAnswer], judge: str) -> Json:
+def _calibrate_all(answers: Sequence[JudgedAnswer], judge: str, is_reject: bool) -> Json:
     """Return what ``calibrate`` says of all labels of a set."""
     repeats = len({answer.group for answer in answers}) < len(answers)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answers.csv"
         write_table(answers, path)
         # Labels of answers that share a question are no independent evidence about new ones.
-        result = calibrate(
+        calibrator = calibrate(
             path,
             score=judge,
             label="human",
-            positive="right",
+            positive="wrong" if is_reject else "right",
+            lower=is_reject,
             at_most=ALPHAS,
             group="group" if repeats else "none",
-        )
-    bands = result.calibrator.reliability
-    return {
-        "bottom": _build_band(bands[0]),
-        "top": _build_band(bands[-1]),
-        "promises": [
-            {
-                "at_most": promise.at_most,
-                "above": promise.above,
-                "share": round(promise.share, 3),
-                "accepted": promise.accepted,
-                "wrong": promise.wrong,
-                "without": promise.without,
-            }
-            for promise in result.calibrator.promises
-        ],
-        "sentence": result.lines[0],
-    }
+        ).calibrator
+    promises = [
+        {
+            "at_most": promise.at_most,
+            "above": promise.above,
+            "share": round(promise.share, 3),
+            "accepted": promise.accepted,
+            "wrong": promise.wrong,
+            "without": promise.without,
+        }
+        for promise in calibrator.promises
+    ]
+    if is_reject:
+        return {"promises": promises}
+    bands = calibrator.reliability
+    return {"bottom": _build_band(bands[0]), "top": _build_band(bands[-1]), "promises": promises}
 
 
 def _build_band(band: ReliabilityBand) -> Json:
@@ -133,9 +158,9 @@ def _build_band(band: ReliabilityBand) -> Json:
 
 
 def _measure_cell(
-    population: Population, name: str, judge: str, alpha: float, labels: Sequence[int], draws: int
+    population: Population, names: Sequence[str], alpha: float, labels: Sequence[int], draws: int
 ) -> Json:
-    rng = generator(0, "warranty", name, judge, str(alpha))
+    rng = generator(0, "warranty", *names, str(alpha))
     cell: Json = {"alpha": alpha, "limit": round(population.limit(alpha), 4)}
     for procedure in PROCEDURES:
         cell[procedure] = {"accepted": [], "broken": []}
@@ -149,20 +174,20 @@ def _measure_cell(
     return cell
 
 
-def _measure_looks(population: Population, name: str, judge: str, draws: int) -> Json:
+def _measure_looks(population: Population, names: Sequence[str], draws: int) -> Json:
     result: Json = {"alpha": LOOKS_ALPHA}
     for procedure in ("walk", "plan"):
-        rng = generator(0, "warranty, looks", name, judge)
+        rng = generator(0, "warranty, looks", *names)
         numbers, outcome = judge_looks(procedure, population, LOOKS_ALPHA, LOOKS, draws, rng)
         accepted, broken = round(outcome.accepted, 4), round(outcome.broken, 4)
         result[procedure] = {"looks": numbers, "accepted": accepted, "broken": broken}
     return result
 
 
-def _draw_groups(scores: Floats, wrong: Floats, groups: Places, alpha: float) -> Json:
+def _draw_groups(scores: Floats, wrong: Floats, groups: Places, alpha: float, labels: int) -> Json:
     """Return the figures where all answers of a group are labelled, with and without ``--group``.
 
-    Groups are drawn with replacement until there are :data:`GROUPED_LABELS` labels.
+    Groups are drawn with replacement until there are so many labels.
     """
     members = [np.flatnonzero(groups == number) for number in range(int(groups.max()) + 1)]
     rng = generator(0, "warranty, groups", str(alpha))
@@ -170,7 +195,7 @@ def _draw_groups(scores: Floats, wrong: Floats, groups: Places, alpha: float) ->
     largest = partial(_count_largest, scores, groups)
     for _ in range(GROUPED_DRAWS):
         drawn: list[Places] = []
-        while sum(map(len, drawn)) < GROUPED_LABELS:
+        while sum(map(len, drawn)) < labels:
             drawn.append(members[int(rng.integers(len(members)))])
         places = np.concatenate(drawn)
         names = np.repeat(np.arange(len(drawn)), [len(one) for one in drawn])
@@ -185,7 +210,13 @@ def _draw_groups(scores: Floats, wrong: Floats, groups: Places, alpha: float) ->
             accepted = scores > (np.inf if threshold is None else threshold.above)
             risk = float(wrong[accepted].mean()) if accepted.any() else 0.0
             figures[way].append((float(accepted.mean()), risk > alpha + 1e-9))
-    row: Json = {"alpha": alpha, "labels": GROUPED_LABELS, "draws": GROUPED_DRAWS}
+    largest_group = int(np.bincount(groups).max())
+    row: Json = {
+        "alpha": alpha,
+        "largest group": largest_group,
+        "labels": labels,
+        "draws": GROUPED_DRAWS,
+    }
     for way, outcomes in figures.items():
         accepted, broken = np.mean(outcomes, axis=0).tolist()
         row[way] = {"accepted": round(accepted, 4), "broken": round(broken, 4)}
@@ -227,7 +258,7 @@ def time_command(rows: int = ROWS_TIMED, labelled: int = ROWS_TIMED) -> Json:
             capture_output=True,
             text=True,
             check=True,
-        ).stdout
+        ).stderr
         wall, after = time.perf_counter() - began, os.times()
     cpu = after.children_user + after.children_system
     cpu -= before.children_user + before.children_system
@@ -236,5 +267,5 @@ def time_command(rows: int = ROWS_TIMED, labelled: int = ROWS_TIMED) -> Json:
         "labelled": labelled,
         "cpu_s": round(cpu, 1),
         "wall_s": round(wall, 1),
-        "sentence": output.splitlines()[0],
+        "sentence": " ".join(output.splitlines()[:2]),
     }

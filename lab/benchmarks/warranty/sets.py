@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.benchmarks.public_labels.rows import ASKED, read_attribution, share_of_words
-from lab.benchmarks.which_metric.sets import lines, truthfulqa
+from lab.benchmarks.which_metric.sets import lines, trustscore, truthfulqa
 from trustassay import score
 from trustassay.statistics.resampling import generator
 
@@ -117,6 +117,15 @@ def read_truthfulqa() -> Iterator[JudgedAnswer]:
         yield JudgedAnswer(f"{number}", question, bool(row.label), {}, record)
 
 
+def read_trustscore() -> Iterator[JudgedAnswer]:
+    """GPT-3.5's answers to five sets of questions with gold answers, checked by people."""
+    for number, row in enumerate(trustscore()):
+        if row.fields["model"] == "gpt":
+            record = {"id": f"{number}", "question": row.question, "response": row.response}
+            record["answers"] = row.fields["answers"]
+            yield JudgedAnswer(f"{number}", row.question, bool(row.label), {}, record)
+
+
 def read_simpleqa(preset: str) -> Callable[[], Iterator[JudgedAnswer]]:
     """Return a reader of answers of GPT-4o with a vendor's confidence.
 
@@ -162,8 +171,9 @@ SETS: Mapping[str, JudgedSet] = {
         "AttributionBench", read_attributionbench, FAITHFULNESS, "attributable"
     ),
     "truthfulqa": JudgedSet("TruthfulQA, GPT-3", read_truthfulqa, ENTAILER, "true or mostly true"),
+    "trustscore": JudgedSet("TrustScore's GPT-3.5", read_trustscore, ENTAILER, "correct"),
 }
-"""The sets by their names. People labelled the answers; for most of SimpleQA, the gold words did."""
+"""The sets by their names. People labelled them; only most labels of SimpleQA are by gold words."""
 
 
 def draw_answers(name: str) -> list[JudgedAnswer]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.benchmarks.warranty.measuring import ACCEPT, DECISIONS
 from lab.benchmarks.warranty.populations import GENERATORS
 from lab.benchmarks.warranty.procedures import DELTA, PROCEDURES, standard_error
 from lab.benchmarks.warranty.sets import SETS
@@ -16,6 +17,8 @@ MIN_BEFORE = 0.01
 """The accepted share of the procedure before from which a cell's own ratio is taken."""
 MEASURABLY = 3
 """Standard errors by which a cell is above what is allowed."""
+MIN_LIMIT_SHOWN = 0.05
+"""The limit from which a cell of a set stands in the table."""
 SHOWN_LABELS = (100, 200, 500, 1000)
 
 INTRODUCTION = f"""# What a promise accepts, and how often it is broken
@@ -104,22 +107,21 @@ def _name_cell(cell: Json) -> str:
     if "population" in cell:
         levels = f", {cell['levels']} levels" if cell["levels"] else ""
         return f"{cell['population']}{levels}, alpha {cell['alpha']:g}"
-    return f"{cell['set']}, {cell['judge']}, alpha {cell['alpha']:g}"
+    return f"{cell['set']}, {cell['judge']}, {cell['decision']}, alpha {cell['alpha']:g}"
 
 
 def list_set_cells(figures: Json) -> list[Json]:
     """Return the cells of all judges with their names."""
-    names = ("set", "judge")
-    return [
-        {**{name: row[name] for name in names}, **cell}
-        for row in figures["judges"]
-        for cell in row["cells"]
-    ]
+    return [{**_name_judge(row), **cell} for row in figures["judges"] for cell in row["cells"]]
 
 
 def list_set_looks(figures: Json) -> list[Json]:
     """Return the looks of all judges with their names."""
-    return [{"set": row["set"], "judge": row["judge"], **row["looks"]} for row in figures["judges"]]
+    return [{**_name_judge(row), **row["looks"]} for row in figures["judges"]]
+
+
+def _name_judge(row: Json) -> Json:
+    return {name: row[name] for name in ("set", "judge", "decision")}
 
 
 def add_summaries(figures: Json) -> Json:
@@ -127,8 +129,12 @@ def add_summaries(figures: Json) -> Json:
     labels, draws = figures["labels"], figures["draws"]
     if "judges" in figures:
         cells, looks = list_set_cells(figures), list_set_looks(figures)
-        summary = {"all": summarise(cells, labels, draws), "looks": summarise_looks(looks, draws)}
-        return {"summary": summary, **figures}
+        of_sets: Json = {"all": summarise(cells, labels, draws)}
+        for decision in DECISIONS:
+            of = [cell for cell in cells if cell["decision"] == decision]
+            of_sets[decision] = summarise(of, labels, draws)
+        of_sets["looks"] = summarise_looks(looks, draws)
+        return {"summary": of_sets, **figures}
     of_kind = {
         "generators": [c for c in figures["cells"] if c["population"] in GENERATORS],
         "hostile": [c for c in figures["cells"] if c["population"] not in GENERATORS],
@@ -199,12 +205,20 @@ def _show_sets(figures: Json) -> Iterator[str]:
     count = len({row["set"] for row in figures["judges"]})
     yield "## Real labels\n"
     yield (
-        f"{count} sets and {len(judges)} judges; {figures['draws']:,} draws a cell. Mean accepted "
-        f"share over the {summary['cells with a limit']} of {summary['cells']} cells (set, judge, "
-        "alpha) in which a threshold exists; *ratio* is that of these means to *before*, *median* "
-        f"that of the cells' own ratios where *before* accepts {100 * MIN_BEFORE:.0f} % or more.\n"
+        f"{count} sets and {len(judges)} judges; {figures['draws']:,} draws a cell. Each judge "
+        "accepts answers with high scores, of which at most alpha may be wrong, and rejects "
+        "answers with low scores, of which at most alpha may be right. Mean share that is decided "
+        f"so, over the {summary['cells with a limit']} of {summary['cells']} cells (set, judge, "
+        "decision, alpha) in which a threshold exists; *ratio* is that of these means to *before*, "
+        f"*median* that of the cells' own ratios where *before* decides {100 * MIN_BEFORE:.0f} % or more.\n"
     )
     yield _show_ratios(summary)
+    accepting = figures["summary"][ACCEPT]
+    yield (
+        f"Accepting alone ({accepting['cells with a limit']} of {accepting['cells']} cells): most "
+        "of these answers are wrong, or made to look right.\n"
+    )
+    yield _show_ratios(accepting)
     yield (
         f"Broken promises, over all cells; {_share(summary['allowed'], 3)} are 5 % and three "
         "standard errors.\n"
@@ -220,29 +234,36 @@ def _show_sets(figures: Json) -> Iterator[str]:
     )
     yield _table(
         ["set (right)", "judge", "answers", "right", "AUROC", "lowest", "highest", "at most 10 %"],
-        [_describe_judge(row) for row in figures["judges"]],
+        [_describe_judge(row) for row in figures["judges"] if row["decision"] == ACCEPT],
     )
-    yield "### Accepted share by judge\n"
+    yield "### Share decided by judge\n"
     yield (
         "Before / walk / plan at "
         + ", ".join(map(str, SHOWN_LABELS))
-        + " labels; *limit* is what a threshold can accept if all risks are known.\n"
+        + " labels; *limit* is what a threshold can decide if all risks are known.\n"
     )
-    rows = [_describe_cell(cell, figures["labels"]) for cell in list_set_cells(figures)]
+    cells = list_set_cells(figures)
+    possible = [cell for cell in cells if cell["limit"] >= MIN_LIMIT_SHOWN]
+    yield (
+        f"Of {len(cells)} cells {len(cells) - len(possible)} are left out, in which less than "
+        f"{100 * MIN_LIMIT_SHOWN:.0f} % can be decided.\n"
+    )
+    rows = [_describe_cell(cell, figures["labels"]) for cell in possible]
     shown = [f"{n}" for n in SHOWN_LABELS if n in figures["labels"]]
-    yield _table(["set", "judge", "alpha", "limit", *shown, "broken at worst"], rows)
+    yield _table(["set", "judge", "decision", "alpha", "limit", *shown, "broken at worst"], rows)
     grouped = [(row, cell) for row in figures["judges"] for cell in row.get("whole groups", ())]
+    grouped = [pair for pair in grouped if pair[1]["walk"]["accepted"] >= MIN_BEFORE]
     if grouped:
         yield "### All answers of a group labelled\n"
         yield (
-            "Documents, passages or questions are drawn whole, 200 labels or a few more "
-            f"({grouped[0][1]['draws']} draws). The walk counts their answers as independent, "
-            "which they are not; `--group` tests groups. Broken (accepted):\n"
+            "Documents, passages or questions are drawn whole, as many labels as named or a few "
+            f"more ({grouped[0][1]['draws']} draws). The walk counts their answers as independent, "
+            "which they are not; `--group` tests groups. Broken (decided):\n"
         )
         yield _table(
-            ["set", "judge", "alpha", "walk", "--group"],
+            ["set", "judge", "decision", "alpha", "labels", "walk", "--group"],
             [
-                [row["set"], row["judge"], _share(cell["alpha"], 2)]
+                [*_name_judge(row).values(), _share(cell["alpha"]), cell["labels"]]
                 + [
                     f"{_share(cell[way]['broken'], 3)} ({_share(cell[way]['accepted'])})"
                     for way in ("walk", "--group")
@@ -282,7 +303,7 @@ def _describe_cell(cell: Json, labels: Sequence[int]) -> list[str]:
     ]
     broken = " / ".join(_share(max(cell[p]["broken"]), 3) for p in PROCEDURES)
     alpha = _share(cell["alpha"], 2)
-    return [cell["set"], cell["judge"], alpha, _share(cell["limit"]), *shares, broken]
+    return [*_name_judge(cell).values(), alpha, _share(cell["limit"]), *shares, broken]
 
 
 def _show_simulated(figures: Json) -> Iterator[str]:
