@@ -17,6 +17,8 @@ MIN_BEFORE = 0.01
 """The accepted share of the procedure before from which a cell's own ratio is taken."""
 MEASURABLY = 3
 """Standard errors by which a cell is above what is allowed."""
+SENTENCE_ALPHA = 0.1
+"""The alpha for which the page says what ``calibrate`` finds on all labels."""
 MIN_LIMIT_SHOWN = 0.05
 """The limit from which a cell of a set stands in the table."""
 SHOWN_LABELS = (100, 200, 500, 1000)
@@ -210,13 +212,22 @@ def _show_sets(figures: Json) -> Iterator[str]:
         "answers with low scores, of which at most alpha may be right. Mean share that is decided "
         f"so, over the {summary['cells with a limit']} of {summary['cells']} cells (set, judge, "
         "decision, alpha) in which a threshold exists; *ratio* is that of these means to *before*, "
-        f"*median* that of the cells' own ratios where *before* decides {100 * MIN_BEFORE:.0f} % or more.\n"
+        "*median* that of the cells' own ratios where *before* decides "
+        f"{100 * MIN_BEFORE:.0f} % or more.\n"
     )
     yield _show_ratios(summary)
     accepting = figures["summary"][ACCEPT]
+    of_a_tenth = [
+        cell["limit"]
+        for cell in list_set_cells(figures)
+        if cell["decision"] == ACCEPT and cell["alpha"] == SENTENCE_ALPHA
+    ]
+    few = sum(limit < MIN_LIMIT_SHOWN for limit in of_a_tenth)
     yield (
-        f"Accepting alone ({accepting['cells with a limit']} of {accepting['cells']} cells): most "
-        "of these answers are wrong, or made to look right.\n"
+        f"Accepting alone ({accepting['cells with a limit']} of {accepting['cells']} cells). At "
+        f"alpha {SENTENCE_ALPHA:g}, {few} of {len(of_a_tenth)} judges cannot accept "
+        f"{100 * MIN_LIMIT_SHOWN:.0f} % even if all risks are known: in most sets most answers are "
+        "wrong.\n"
     )
     yield _show_ratios(accepting)
     yield (
@@ -280,7 +291,7 @@ def _show_sets(figures: Json) -> Iterator[str]:
 
 
 def _describe_judge(row: Json) -> list[str]:
-    promise = next(p for p in row["promises"] if p["at_most"] == 0.1)
+    promise = next(p for p in row["promises"] if p["at_most"] == SENTENCE_ALPHA)
     text = promise["without"]
     if not text:
         text = f"accepts {_share(promise['share'])}"
