@@ -1,0 +1,1 @@
+"""What the promises of ``calibrate`` accept, and how often they are broken."""
