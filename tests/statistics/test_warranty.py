@@ -209,6 +209,17 @@ def test_groups_keep_their_promise_about_as_often_as_said(law: str) -> None:
     assert broken / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
 
 
+def test_shares_that_could_not_pass_do_not_end_the_search() -> None:
+    rng = np.random.default_rng(0)
+    # One of 400 questions has 12 answers: a third of the answers says too little against it.
+    groups = np.concatenate([np.arange(399), np.full(12, 399)])
+    scores = rng.random(len(groups))
+    result = find_grouped_threshold(
+        scores, np.zeros(len(groups)), groups, alpha=0.1, delta=0.05, count_largest=lambda _: 12
+    )
+    assert result == (-math.inf, 411, 0)
+
+
 def test_looks_that_cannot_accept_are_left_out() -> None:
     assert choose_looks(0.2, 0.05, 5) == [50, 100, 200, 400, 800]
     assert choose_looks(0.1, 0.05, 5, walks=2) == [100, 200, 400, 800]

@@ -276,9 +276,10 @@ def find_grouped_threshold(
     """Return the lowest threshold where the answers of a group, such as a question, depend.
 
     For growing shares of the answers, a one-sided t-test over groups asks whether the sum of
-    (wrong - alpha) over the accepted answers is below 0; it stops at the first share that fails. To
-    the sum, the most that one group can add is added, so that a rare bad group cannot hide. The
-    promise holds with a probability of about 1 - delta (simulated; not exact).
+    (wrong - alpha) over the accepted answers is below 0; it stops at the first share that fails.
+    Shares that could not pass whatever the labels are left out. To the sum, the most that one group
+    can add is added, so that a rare bad group cannot hide. The promise holds with a probability of
+    about 1 - delta (simulated; not exact).
 
     Args:
         scores, wrong, alpha, delta: as for :func:`walk`.
@@ -297,17 +298,26 @@ def find_grouped_threshold(
             continue
         threshold = _accept(ranked, errors, int(within[-1]))
         accepted = values > threshold.above
-        sizes = np.bincount(place[accepted])
+        sizes: Floats = np.bincount(place[accepted]).astype(np.float64)
         sums = np.bincount(place[accepted], surplus[accepted])[sizes > 0]
         worst = (1 - alpha) * count_largest(threshold.above)
-        k = len(sums)
-        if k < 2:
-            return best
-        spread = math.sqrt(k * float(sums.var(ddof=1)) + worst**2)
-        if (float(sums.sum()) + worst) / spread > -student_t_quantile(1 - delta, k - 1):
+        if len(sums) < 2:
+            continue
+        # A share that could not pass with all answers right is left out: that depends on the scores
+        # and not on the labels.
+        if not _is_below_zero(-alpha * sizes[sizes > 0], worst, delta):
+            continue
+        if not _is_below_zero(sums, worst, delta):
             return best
         best = threshold
     return best
+
+
+def _is_below_zero(sums: Floats, worst: float, delta: float) -> bool:
+    """Whether a t-test over groups, with the worst that one may add, shows a sum below 0."""
+    k = len(sums)
+    spread = math.sqrt(k * float(sums.var(ddof=1)) + worst**2)
+    return (float(sums.sum()) + worst) / spread <= -student_t_quantile(1 - delta, k - 1)
 
 
 def draw_one_each(groups: ArrayLike, largest: int, rng: np.random.Generator) -> Places:

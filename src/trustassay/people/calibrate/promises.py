@@ -89,8 +89,12 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
         result = walk(scores, wrong, alpha=alpha, delta=delta)
     promise = replace(promise, exact=not is_grouped)
     if result is None:
-        needed = estimate_labels_needed(scores, wrong, alpha=alpha, delta=delta)
-        reason = _explain_none(scores, wrong, fewest, needed, alpha)
+        # How many labels a test over groups needs depends on how alike their answers are.
+        needed = None
+        if not is_grouped:
+            needed = estimate_labels_needed(scores, wrong, alpha=alpha, delta=delta)
+        n_groups = len(np.unique(groups)) if is_grouped else 0
+        reason = _explain_none(find_best_part(scores, wrong, fewest), alpha, needed, n_groups)
         return replace(promise, without=reason, needed=needed)
     above = max(result.above, terms.not_below)
     return replace(
@@ -108,16 +112,23 @@ def _count_largest(answers: ScoredAnswers, above: float) -> int:
 
 
 def _explain_none(
-    scores: Floats, wrong: Floats, fewest: int, needed: int | None, alpha: float
+    best: AcceptanceThreshold, alpha: float, needed: int | None, n_groups: int
 ) -> str:
+    """Return why there is no threshold.
+
+    Args:
+        best: the part with the least share of wrong answers. alpha: the share that may be wrong.
+        needed: about how many labels would do. n_groups: of answers that depend on each other.
+    """
     if needed is not None:
         return f"too few: about {needed:,} labels at the error seen"
-    best = find_best_part(scores, wrong, fewest)
     share = best.wrong / best.accepted
     best_part = f"best {100 * share:.0f} % wrong of {best.accepted:,}"
-    if share < alpha:
-        return f"{best_part}, too close to {100 * alpha:.3g} %: more labels will hardly help"
-    return f"{best_part}: more labels will not help"
+    if share >= alpha:
+        return f"{best_part}: more labels will not help"
+    if n_groups:
+        return f"{best_part}, but {n_groups:,} groups of answers are too few to promise it"
+    return f"{best_part}, too close to {100 * alpha:.3g} %: more labels will hardly help"
 
 
 def find_best_part(scores: Floats, wrong: Floats, fewest: int) -> AcceptanceThreshold:
