@@ -305,7 +305,8 @@ def find_grouped_threshold(
             continue
         # A share that could not pass with all answers right is left out: that depends on the scores
         # and not on the labels.
-        if not _is_below_zero(-alpha * sizes[sizes > 0], worst, delta):
+        all_right: Floats = -alpha * sizes[sizes > 0].astype(np.float64)
+        if not _is_below_zero(all_right, worst, delta):
             continue
         if not _is_below_zero(sums, worst, delta):
             return best
