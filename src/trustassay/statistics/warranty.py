@@ -298,8 +298,8 @@ def find_grouped_threshold(
             continue
         threshold = _accept(ranked, errors, int(within[-1]))
         accepted = values > threshold.above
-        sizes: Floats = np.bincount(place[accepted]).astype(np.float64)
-        sums = np.bincount(place[accepted], surplus[accepted])[sizes > 0]
+        sizes = np.bincount(place[accepted])
+        sums: Floats = np.bincount(place[accepted], surplus[accepted])[sizes > 0].astype(np.float64)
         worst = (1 - alpha) * count_largest(threshold.above)
         if len(sums) < 2:
             continue

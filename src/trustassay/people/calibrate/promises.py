@@ -93,8 +93,8 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
         needed = None
         if not is_grouped:
             needed = estimate_labels_needed(scores, wrong, alpha=alpha, delta=delta)
-        n_groups = len(np.unique(groups)) if is_grouped else 0
-        reason = _explain_none(find_best_part(scores, wrong, fewest), alpha, needed, n_groups)
+        best = find_best_part(scores, wrong, fewest)
+        reason = _explain_none(best, alpha, needed, is_grouped=is_grouped)
         return replace(promise, without=reason, needed=needed)
     above = max(result.above, terms.not_below)
     return replace(
@@ -112,13 +112,13 @@ def _count_largest(answers: ScoredAnswers, above: float) -> int:
 
 
 def _explain_none(
-    best: AcceptanceThreshold, alpha: float, needed: int | None, n_groups: int
+    best: AcceptanceThreshold, alpha: float, needed: int | None, *, is_grouped: bool
 ) -> str:
     """Return why there is no threshold.
 
     Args:
         best: the part with the least share of wrong answers. alpha: the share that may be wrong.
-        needed: about how many labels would do. n_groups: of answers that depend on each other.
+        needed: about how many labels would do. is_grouped: whether answers depend on each other.
     """
     if needed is not None:
         return f"too few: about {needed:,} labels at the error seen"
@@ -126,8 +126,8 @@ def _explain_none(
     best_part = f"best {100 * share:.0f} % wrong of {best.accepted:,}"
     if share >= alpha:
         return f"{best_part}: more labels will not help"
-    if n_groups:
-        return f"{best_part}, but {n_groups:,} groups of answers are too few to promise it"
+    if is_grouped:
+        return f"{best_part}: too few to promise it, since some of them depend on each other"
     return f"{best_part}, too close to {100 * alpha:.3g} %: more labels will hardly help"
 
 
