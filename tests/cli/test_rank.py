@@ -117,7 +117,7 @@ def test_labels_of_a_ranking_may_be_words(tmp_path: Path) -> None:
     ("count", "note"),
     [
         (3, "labels label: 3 of 72 cannot be read and are left out, the first at '0-good'"),
-        (40, "No labels: label label: does not say what is right: 'unclear' (40)"),
+        (40, "No labels: label label: does not say what is right: 'perhaps' (40)"),
     ],
 )
 def test_labels_of_a_ranking_that_cannot_be_read_are_named(
@@ -125,7 +125,7 @@ def test_labels_of_a_ranking_that_cannot_be_read_are_named(
 ) -> None:
     rows = answers(24)
     for row in rows[:count]:
-        row["label"] = "unclear"
+        row["label"] = "perhaps"
     score(rows, metrics=Fewl(form="agreement"), similarity="novel", out=tmp_path / "run")
     ranking = rank(tmp_path / "run")
     assert any(line.startswith(note) for line in describe_ranking(ranking))
