@@ -202,10 +202,15 @@ def audit_promise(
 
 
 def _find_limits(calibrator: Calibrator, path: Path) -> dict[str, float]:
-    """Return the promised share for each value of ``by`` that has a promise."""
+    """Return the share that may be called wrong, for each value of ``by`` that has a promise."""
     values = sorted({promise.of for promise in calibrator.promises})
     promises = {of: calibrator.find_promise(of) for of in values}
-    result = {of: promise.at_most for of, promise in promises.items() if promise is not None}
+    # Raters miss some errors here as well, so that fewer are called wrong than are wrong.
+    result = {
+        of: promise.at_most * (1 - promise.missed)
+        for of, promise in promises.items()
+        if promise is not None
+    }
     if not result:
         raise InputError(f"{path}: has no threshold, so there is no promise to watch")
     return result
