@@ -288,7 +288,6 @@ def scorer(
         UnknownNameError, ValueError, BackendError, RunFolderError: as of :func:`score`.
         BackendError: OpenTelemetry is asked for and not installed or configured.
     """
-    from trustassay.backends.registry import load
     from trustassay.live.scorer import EvaluationEvents, OpenScorer, open_scorer
     from trustassay.runs.intake import build_run_options
     from trustassay.runs.needs import choose_backends
@@ -307,9 +306,9 @@ def scorer(
     # models.
     async def open_session() -> AsyncIterator[Scorer]:
         events = EvaluationEvents.of(opentelemetry)
-        model = None if decisions is None else load("decision model", decisions)
         backends = await choose_backends(metric_list, backend_choices)
-        async with open_scorer(metric_list, backends, folder, settings, events, model) as result:
+        opening = open_scorer(metric_list, backends, folder, settings, events, decisions)
+        async with opening as result:
             yield result
 
     return OpenScorer(open_session)

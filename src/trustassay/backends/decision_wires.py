@@ -263,7 +263,8 @@ def _read_state(value: Any, where: str) -> str:
     texts = []
     for message in value if isinstance(value, list) else [None]:
         content = message.get("content") if isinstance(message, Mapping) else None
-        for part in [{"text": content}] if isinstance(content, str) else content or [None]:
+        parts = content if isinstance(content, list) and content else [{"text": content}]
+        for part in parts:
             text = part.get("text") if isinstance(part, Mapping) else None
             if not isinstance(text, str):
                 raise ValueError(f"{where}: expected a text, or messages of texts")

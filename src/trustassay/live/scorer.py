@@ -201,14 +201,14 @@ async def open_scorer(
     folder: RunFolder | None,
     options: RunOptions,
     events: EvaluationEvents | None = None,
-    decision_model: Any = None,
+    decisions: Any = None,
 ) -> AsyncIterator[Scorer]:
     """Open a scorer; at the end of the block it finishes the samples that it accepted.
 
     With a folder, all samples and assessments are added to the run in it, and the results are
     written at the end. Samples that an earlier process accepted there but did not score are scored
-    as well. With ``events`` each assessment is sent as an event. :meth:`Scorer.decide` asks
-    ``decision_model``.
+    as well. With ``events`` each assessment is sent as an event. ``decisions`` is the decision
+    model that :meth:`Scorer.decide` asks, a URI or an object.
 
     Raises:
         UsageError: a metric looks at all samples together.
@@ -223,10 +223,10 @@ async def open_scorer(
                 "use score(samples, ...)"
             )
     backends = called = ArrivingBackends(backends.by_key)
-    if decision_model is not None:
+    if decisions is not None:
         # The run does not name it, but one budget and one limit hold for all calls.
         own_key = BackendKey(DECIDE.name, SERVED_ROLE)
-        called = ArrivingBackends({**backends.by_key, own_key: decision_model})
+        called = ArrivingBackends({**backends.by_key, own_key: DECIDE.load(decisions)})
     check_budget(called, options.calls.prices, options.calls.budget)
     calls_path = None if folder is None else folder.calls_path
     # missing=1: later samples may lack a response, so the keys for asking a model are needed now.
