@@ -259,6 +259,7 @@ def scorer(
     metrics: Metrics,
     out: str | os.PathLike[str] | None = None,
     opentelemetry: EventsChoice = False,
+    decisions: Any = None,
     **options: Unpack[ScorerOptions],
 ) -> OpenScorer:
     """Open a scorer that scores single samples as they come, with models that are loaded once.
@@ -275,6 +276,8 @@ def scorer(
         opentelemetry: send each assessment as an event ``gen_ai.evaluation.result`` to the logger
             provider of OpenTelemetry that is configured, a child of the caller's current span;
             ``"explanations"``: with its reason, which may quote the sample.
+        decisions: a decision model that no metric asks, a URI or an object, for the method
+            ``decide`` of the scorer.
         options: backends, and ``fields``, ``seed``, ``samples_at_once``, ``report``, ``cache``,
             ``prices``, ``budget``, ``calls_at_once``, as of :func:`score`. Samples come complete:
             nothing is requested to fill missing fields.
@@ -304,7 +307,8 @@ def scorer(
     async def open_session() -> AsyncIterator[Scorer]:
         events = EvaluationEvents.of(opentelemetry)
         backends = await choose_backends(metric_list, backend_choices)
-        async with open_scorer(metric_list, backends, folder, settings, events) as result:
+        opening = open_scorer(metric_list, backends, folder, settings, events, decisions)
+        async with opening as result:
             yield result
 
     return OpenScorer(open_session)

@@ -95,7 +95,7 @@ def test_what_is_sent_is_read_and_what_is_answered_comes_back(
     request = parse_request(wire, json.loads(json.dumps(build_request(wire, "m", questions))))
     assert (request.model, request.questions) == ("m", questions)
     assert request.ids == tuple(f"q{i}" for i in range(len(questions)))
-    body = json.loads(json.dumps(build_reply(wire, request, answers)))
+    body = json.loads(json.dumps(build_reply(wire, request, answers, [{}] * len(answers))))
     for question, sent, read in zip(
         questions, answers, parse_reply(wire, "m", body, questions), strict=True
     ):
@@ -111,7 +111,7 @@ def test_confidence_of_a_reply_is_that_of_typesafe() -> None:
         DecisionAnswer(("b", "a"), (0.75, 0.25)),
         DecisionAnswer(("1", "2", "5"), (0.2, 0.6, 0.2)),
     ]
-    answers = build_reply("systemone", request, rows)["answers"]
+    answers = build_reply("systemone", request, rows, [{}] * 3)["answers"]
     assert answers["q0"] == {"type": "noul", "noul": 0.9}
     assert answers["q1"]["confidence"] == pytest.approx((0.75 - 0.5) / 0.5)
     # 0.4 of a level from the middle one on average, against 2/3 where all are equal.
@@ -123,7 +123,8 @@ def test_confidence_of_a_reply_is_that_of_typesafe() -> None:
 def test_a_refusal_of_one_question_is_carried_over(wire: str) -> None:
     request = parse_request(wire, build_request(wire, "m", ALL[:2]))
     rows = [DecisionAnswer(("yes", "no"), refusal="no"), DecisionAnswer(("b", "a"), (1.0, 0.0))]
-    first, second = parse_reply(wire, "m", build_reply(wire, request, rows), ALL[:2])
+    body = build_reply(wire, request, rows, [{}, {}])
+    first, second = parse_reply(wire, "m", body, ALL[:2])
     assert isinstance(first, DecisionAnswer) and first.refusal == "no" and not first.raw
     assert isinstance(second, DecisionAnswer) and second.raw == (1.0, 0.0)
 
@@ -206,7 +207,8 @@ def test_a_server_reads_what_other_clients_send() -> None:
     asked = {"type": "choice", "instructions": "?", "choices": choices}
     request = parse_request("decisions", {"model": "m", "input": turns, "questions": [asked]})
     assert request.questions[0].state == "one\n\ntwo" and request.ids == (None,)
-    reply = build_reply("decisions", request, [DecisionAnswer(("true", "false"), (0.2, 0.8))])
+    answer = DecisionAnswer(("true", "false"), (0.2, 0.8))
+    reply = build_reply("decisions", request, [answer], [{}])
     assert reply["answers"][0]["choice"] is False and reply["answers"][0]["name"] is None
 
 

@@ -263,7 +263,8 @@ def _read_state(value: Any, where: str) -> str:
     texts = []
     for message in value if isinstance(value, list) else [None]:
         content = message.get("content") if isinstance(message, Mapping) else None
-        for part in [{"text": content}] if isinstance(content, str) else content or [None]:
+        parts = content if isinstance(content, list) and content else [{"text": content}]
+        for part in parts:
             text = part.get("text") if isinstance(part, Mapping) else None
             if not isinstance(text, str):
                 raise ValueError(f"{where}: expected a text, or messages of texts")
@@ -309,31 +310,47 @@ def _parse_question(
 
 
 def build_reply(
-    wire: str, request: DecisionRequest, answers: Sequence[DecisionAnswer]
+    wire: str,
+    request: DecisionRequest,
+    answers: Sequence[DecisionAnswer | None],
+    more_fields: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Return the body of a reply to a request, with the answers in its order.
+
+    A question without an answer is left out of ``systemone``; in ``decisions``, where the order
+    counts, it is refused.
+
+    Args:
+        more_fields: further fields of each answer.
 
     Raises:
         BackendError: an answer that is no refusal has no usable probabilities.
     """
     rows: list[tuple[str | None, dict[str, Any]]] = []
-    triples = zip(request.ids, request.questions, request.values, strict=True)
-    for (key, question, values), answer in zip(triples, answers, strict=True):
+    asked = zip(request.ids, request.questions, request.values, strict=True)
+    for (key, question, values), answer, fields in zip(asked, answers, more_fields, strict=True):
         row: dict[str, Any] = {"type": _TYPES[wire][question.kind]}
-        if answer.refusal is not None:
+        if answer is not None and answer.refusal is None:
+            row |= _build_answer(wire, question, values, answer)
+        elif wire == "decisions":
+            row = {"type": "refusal", "refusal": answer.refusal if answer else "no usable answer"}
+        elif answer is not None:
             row["refusal"] = answer.refusal
         else:
-            row |= _build_answer(wire, question, values, answer)
-        rows.append((key, row))
-    usage = {
-        "input_tokens": sum(answer.prompt_tokens or 0 for answer in answers),
-        "output_tokens": sum(answer.reply_tokens or 0 for answer in answers),
+            continue
+        rows.append((key, row | dict(fields)))
+    received = [answer for answer in answers if answer]
+    usage: dict[str, Any] = {
+        "input_tokens": sum(answer.prompt_tokens or 0 for answer in received),
+        "output_tokens": sum(answer.reply_tokens or 0 for answer in received),
     }
-    model = next((answer.model for answer in answers if answer.model), request.model)
+    model = next((answer.model for answer in received if answer.model), request.model)
     if wire == "systemone":
         return {"model": model, "answers": dict(rows), "usage": usage}
-    # Here the order counts, and a question need not have a name.
+    # OpenAI's client requires all of these.
     usage["total_tokens"] = sum(usage.values())
+    usage["input_tokens_details"] = {"cached_tokens": 0, "cache_write_tokens": 0}
+    usage["output_tokens_details"] = {"reasoning_tokens": 0}
     return {"model": model, "answers": [{**row, "name": k} for k, row in rows], "usage": usage}
 
 

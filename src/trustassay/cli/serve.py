@@ -79,6 +79,16 @@ class Integrations:
             group=INTEGRATIONS,
         ),
     ]
+    decisions: Annotated[
+        str | None,
+        Flag(
+            "--decisions",
+            "Put questions to a decision model: POST /v1/systemone and POST /v1/decisions. With "
+            "--calibrator, answers to yes/no questions have calibrated probabilities.",
+            metavar="URI",
+            group=INTEGRATIONS,
+        ),
+    ]
     guardrail: Annotated[
         bool,
         Flag(
@@ -191,6 +201,7 @@ class Integrations:
         """
         from trustassay.core.registry import metric_from_text
         from trustassay.live.decide import decision_part
+        from trustassay.live.decision_model import decision_model_part
         from trustassay.live.guardrail import guardrail_part
         from trustassay.live.proxy import proxy_part
         from trustassay.live.upstream import Upstream
@@ -214,6 +225,8 @@ class Integrations:
         if self.calibrator:
             names = [metric_from_text(metric).name for metric in metrics]
             result.append(decision_part(self.calibrator, names))
+        if self.decisions:
+            result.append(decision_model_part(self.calibrator))
         if self.guardrail:
             result.append(lambda service: guardrail_part(service, judging))
         # imported only here, since it needs a package that may be missing
@@ -353,6 +366,8 @@ def serve(  # noqa: PLR0913 - one argument an option
     trustassay serve --metric harmonicity:perturbations=1 \\
         --model openai:gpt-4o-mini
     trustassay serve --calibrator calibrator.json
+    trustassay serve --decisions systemone:jev-1.13.0 \\
+        --calibrator calibrator.json
     trustassay serve --upstream https://api.openai.com/v1 \\
         --block-below faithfulness=0.5
     TRUSTASSAY_SERVE_TOKEN=... trustassay serve --host 0.0.0.0
@@ -375,7 +390,8 @@ def serve(  # noqa: PLR0913 - one argument an option
     settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
     options: ScorerOptions = {**scoring, "fields": fields, **spending, **backends}
     options["answer_span"] = answer_span
-    open_scorer = api.scorer(metrics=metric, out=out, **options)
+    decisions = integrations.decisions
+    open_scorer = api.scorer(metrics=metric, out=out, decisions=decisions, **options)
     with open_listener(host, port) as at:
         if not is_loopback(host):
             # said after the port is bound, so that a port in use is the only message

@@ -33,7 +33,7 @@ class LiveCalibrator:
 
         Args:
             path: the file.
-            metrics: the names of the metrics that the service scores.
+            metrics: the names of the metrics that may be scored; empty for a decision model.
 
         Raises:
             InputError, OSError: as :meth:`read`.
@@ -56,9 +56,21 @@ class LiveCalibrator:
             calibrator = read_calibrator(self._path)
             metric = calibrator.score.source.metric
             if metric and metric not in self._metrics:
-                raise InputError(f"{self._path}: is of the metric {metric}; add --metric {metric}")
+                advice = f"add --metric {metric}"
+                if not self._metrics:
+                    advice = "--decisions needs one of a table's column, the model's probability"
+                raise InputError(f"{self._path}: is of the metric {metric}; {advice}")
             self._calibrator, self._version = calibrator, version
         return self._calibrator
+
+    def read_for_request(self) -> Calibrator:
+        """Return the calibrator as its file is now; RequestError if it cannot be read."""
+        try:
+            return self.read()
+        except (InputError, OSError):
+            # Nothing is decided by an older version: an audit may have withdrawn it.
+            message = "the calibrator's file cannot be read, so nothing is decided"
+            raise requests.RequestError(500, message) from None
 
 
 def decide(calibrator: Calibrator, score: float, of: str, fault: str = "") -> dict[str, Any]:
@@ -104,12 +116,7 @@ def decision_part(path: Path, metrics: Collection[str]) -> Callable[[Service], P
 
     def part(service: Service) -> Part:
         async def answer(request: Request) -> Response:
-            try:
-                calibrator = live.read()
-            except (InputError, OSError):
-                # Nothing is decided by an older version: an audit may have withdrawn it.
-                message = "the calibrator's file cannot be read, so nothing is decided"
-                raise requests.RequestError(500, message) from None
+            calibrator = live.read_for_request()
             content = await requests.read_json(request)
             if calibrator.score.source.metric:
                 return await requests.unless_gone(

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
-from trustassay.calls.backends import MODEL_ROLE, Backends
+from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends
+from trustassay.calls.capability import DECIDE
 from trustassay.calls.client import Client, build_cache_path, check_budget, open_calls
 from trustassay.calls.endpoints import samples_at_once
+from trustassay.core.decisions import DecisionAnswer, DecisionQuestion
 from trustassay.core.event_loop import gather_all
 from trustassay.core.files import DiskFullError
 from trustassay.core.metric import Assessment, Inventory, Metric
@@ -47,6 +49,8 @@ TRACEPARENT_FIELD = "traceparent"
 RESPONSE_ID_FIELDS = ("gen_ai.response.id", "response_id")
 """Fields of a record that may hold the id that the provider gave the response."""
 MAX_RESPONSE_ID_CHARS = 256
+SERVED_ROLE = "served"
+"""The role of the decision model that no metric asks."""
 UNKNOWN_ERROR_TYPE = "_OTHER"
 """The value of ``error.type`` that the conventions define for errors of no known kind."""
 
@@ -197,12 +201,14 @@ async def open_scorer(
     folder: RunFolder | None,
     options: RunOptions,
     events: EvaluationEvents | None = None,
+    decisions: Any = None,
 ) -> AsyncIterator[Scorer]:
     """Open a scorer; at the end of the block it finishes the samples that it accepted.
 
     With a folder, all samples and assessments are added to the run in it, and the results are
     written at the end. Samples that an earlier process accepted there but did not score are scored
-    as well. With ``events`` each assessment is sent as an event.
+    as well. With ``events`` each assessment is sent as an event. ``decisions`` is the decision
+    model that :meth:`Scorer.decide` asks, a URI or an object.
 
     Raises:
         UsageError: a metric looks at all samples together.
@@ -216,20 +222,22 @@ async def open_scorer(
                 f"{metric.name}: looks at all samples together, so it cannot score one by one; "
                 "use score(samples, ...)"
             )
-    backends = ArrivingBackends(backends.by_key)
-    check_budget(backends, options.calls.prices, options.calls.budget)
+    backends = called = ArrivingBackends(backends.by_key)
+    if decisions is not None:
+        # The run does not name it, but one budget and one limit hold for all calls.
+        own_key = BackendKey(DECIDE.name, SERVED_ROLE)
+        called = ArrivingBackends({**backends.by_key, own_key: DECIDE.load(decisions)})
+    check_budget(called, options.calls.prices, options.calls.budget)
     calls_path = None if folder is None else folder.calls_path
     # missing=1: later samples may lack a response, so the keys for asking a model are needed now.
-    check_run_keys(
-        metrics, backends, [calls_path, build_cache_path(options.calls.cache)], missing=1
-    )
+    check_run_keys(metrics, called, [calls_path, build_cache_path(options.calls.cache)], missing=1)
     run = None if folder is None else GrowingRun(folder, metrics, backends, options)
     # A resident scorer outlives outages of its endpoints.
     calls = dataclasses.replace(options.calls, again_after_s=RETRY_ENDPOINT_AFTER_S)
     with ExitStack() as stack:
         # Opening the run locks its folder, and returns the samples that an earlier process left.
         waiting = stack.enter_context(run.claim()) if run else []
-        async with open_calls(backends, calls, calls_path) as client:
+        async with open_calls(called, calls, calls_path) as client:
             scorer = Scorer(metrics, backends, client, run, options, events)
             # Started first, so that samples of an earlier process come before new ones.
             scorer.resume(waiting)
@@ -335,6 +343,14 @@ class Scorer:
     def backend_names(self) -> dict[str, Any]:
         """The backends as ``run.json`` names them."""
         return self._backends.names()
+
+    def decide(self, question: DecisionQuestion) -> asyncio.Future[DecisionAnswer]:
+        """Return a future of the answer of the scorer's decision model.
+
+        Raises:
+            BackendError: the scorer has none; by the future, the model gave no answer.
+        """
+        return self._client.find(DECIDE.name, SERVED_ROLE).ask(question)
 
     async def score(self, sample: Sample | Mapping[str, Any]) -> Assay:
         """Score a sample with all metrics; a metric that fails is a value, never an exception.
