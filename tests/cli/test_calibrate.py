@@ -95,7 +95,7 @@ def test_without_a_threshold_it_ends_with_status_2(cli: Cli, tmp_path: Path) -> 
     given = ("calibrate", tmp_path / "s.csv", "--score", "jev", "--label", "human")
     result = cli(*given, "--page", "p.html")
     assert result.status == 2
-    assert "No threshold keeps 10 % wrong: best" in result.err
+    assert "No threshold for at most 10 % wrong: best" in result.err
     # The calibrator still gives probabilities; it accepts nothing.
     assert json.loads(Path("calibrator.json").read_text())["promises"][0]["without"]
     assert Path("p.html").exists()

@@ -151,7 +151,7 @@ def test_a_plan_for_calibrate_of_a_table(cli: Cli, table: Path) -> None:
     words = ("label", table, "--for", "calibrate", "--score", "sure", "--number", "100")
     first = cli(*words, "--at-most", "10%", "--json")
     assert first.status == 0, first.err
-    assert "50 drawn, 0 of them rated\n100 labels missing to the promise" in first.err
+    assert "50 drawn, 0 of them rated\n100 labels missing until the promise is tested" in first.err
     assert json.loads(first.out)["missing"] == 100
     plan = f"{table}.label.jsonl"
     then = first.err.partition("then: trustassay ")[2].split()

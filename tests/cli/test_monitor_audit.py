@@ -14,7 +14,7 @@ def test_the_promise_is_watched_and_withdrawn(cli: Cli, tmp_path: Path) -> None:
     made = calibrator(tmp_path / "c.json")
     calm = cli("monitor", table(tmp_path / "a.csv", *GOOD), "--audit", made, "--state", "s.json")
     assert calm.status == 0
-    assert "10 rated days, 100 accepted answers rated, 10 wrong" in calm.err
+    assert "the promise holds: 10 of 100 accepted answers, rated on 10 days, are wrong" in calm.err
     bad = cli(
         "monitor", table(tmp_path / "b.csv", *BAD), "--audit", made, "--state", "s.json", "--json"
     )

@@ -232,7 +232,7 @@ def test_a_score_that_says_nothing_is_refused(tmp_path: Path, rows: Rows, messag
     ("rows", "at_most", "reason"),
     [
         (scored(30), 0.05, r"30 labels; 5 % needs 59 without a wrong one"),
-        (scored(60, 20), 0.05, r"too few: about [\d,]+ labels at the error seen"),
+        (scored(60, 20), 0.05, r"too few: 60 labels; about [\d,]+ are needed at the error seen"),
         (
             [{"jev": at / 90, "human": "bad" if at % 7 == 0 else "good"} for at in range(90)],
             0.1,
@@ -249,7 +249,7 @@ def test_without_a_threshold_the_reason_takes_its_place(
     assert not result.accept(1.0)
     (promise,) = result.calibrator.promises
     assert re.fullmatch(reason, promise.without), promise.without
-    assert f"No threshold keeps {100 * at_most:g} % wrong: {promise.without}" in result.text
+    assert f"No threshold for at most {100 * at_most:g} % wrong: {promise.without}" in result.text
     assert "Where it states" in result.text
 
 
@@ -336,7 +336,7 @@ def test_raters_who_disagree_or_cannot_tell_count_as_wrong(tmp_path: Path) -> No
     assert (result.calibrator.labels.n, result.calibrator.labels.right) == (199, 197)
     assert result.calibrator.labels.name == "anna, bela"
     assert result.promise is not None and result.promise.wrong == 2
-    assert "  2 of the wrong ones: raters disagree or could not tell" in result.text
+    assert "  2 of these 2 count as wrong because raters disagree or could not tell" in result.text
     # The same as one row for each rater.
     long = [
         {"id": f"q{at}", "jev": row["jev"], "rater": rater, "verdict": row[rater]}

@@ -416,7 +416,7 @@ def test_a_plan_for_calibrate_grows_and_says_what_is_promised(
     CalibrationWork(run, default_plan(run), LabelSource(weighted=True), options)
     anna = visit()
     page = anna.get("next").text
-    assert "40 labels missing to the promise" in page and "Nothing yet." in page
+    assert "40 labels missing until the promise is tested" in page and "Nothing yet." in page
     before = len(read_plan(default_plan(run)).draws)
     for _ in range(before):
         page = anna.post("rate", anna.next_place(), {"page": "next"}, choice=5).text

@@ -192,7 +192,10 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     trustassay calibrate traces.jsonl --score helpful --label correctness
     trustassay calibrate new.csv --apply calibrator.json --out decided.csv
     """
+    # A calibrator that is there is applied; nothing is fitted.
     if apply is not None:
+        if label or at_most:
+            raise UsageError("--apply: the calibrator has label and --at-most; leave these out")
         _apply(apply, sources, score, sheet, out or Path("decided.csv"), as_json)
         return
     from trustassay.people.calibrate.command import calibrate as run_calibrate
@@ -222,12 +225,16 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         truth=truth,
         seed=seed,
     )
-    for line in result.lines:
-        say(line)
+    # What was read comes first, since the promise is about it.
     for note in result.notes:
         complain(one_line(note))
+    for line in result.lines:
+        say(line)
     accepts = "" if result.promise else " (gives probabilities, accepts nothing)"
     say(f"calibrator: {result.write(out)}{accepts}")
+    # What comes next, and the same for other programs.
+    if result.promise:
+        say(f"watch it: trustassay monitor DAY.csv --audit {out}")
     if page:
         build_document(result).write(page)
         say(f"page: {page}")
@@ -251,8 +258,17 @@ def _apply(
     result.write(out)
     count, n = int(result.accepted.sum()), len(result.accepted)
     say(f"{amount(n, 'answer')}: {count:,} accepted, {n - count:,} for a person")
+    for line in result.promises:
+        say(line)
     for warning in result.warnings:
         complain(one_line(warning))
     say(f"decisions: {out}")
     if as_json:
-        print_json({"answers": n, "accepted": count, "warnings": list(result.warnings)})
+        print_json(
+            {
+                "answers": n,
+                "accepted": count,
+                "promises": [promise.to_dict() for promise in result.calibrator.promises],
+                "warnings": list(result.warnings),
+            }
+        )

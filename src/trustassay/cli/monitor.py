@@ -72,10 +72,15 @@ class PromiseWatching:
         result = audit_promise(
             self.audit, sources, labels, day=self.day, state_path=state, restart=restart
         )
-        say(
-            f"{amount(result.days, 'rated day')}, {amount(result.rated, 'accepted answer')} rated, "
-            f"{result.wrong:,} wrong; evidence {result.evidence:,.3g}, alarm at 20"
-        )
+        if not result.rated:
+            say("no accepted answer is rated yet, so errors are not watched")
+        else:
+            holds = "" if result.is_alarm else "the promise holds: "
+            say(
+                f"{holds}{result.wrong:,} of {amount(result.rated, 'accepted answer')}, rated on "
+                f"{amount(result.days, 'day')}, are wrong; evidence {result.evidence:,.3g}, alarm "
+                "at 20"
+            )
         for note in result.notes:
             complain(one_line(note))
         if as_json:

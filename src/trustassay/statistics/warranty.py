@@ -74,7 +74,8 @@ COUNT_RATIO = 1.02
 BISECTIONS = 16
 NEEDED_POWER = 0.8
 """The probability with which the estimated number of labels gives a threshold."""
-MAX_LABELS_NEEDED = 1_000_000
+MAX_LABELS_NEEDED = 20_000
+"""The most labels that are worth naming."""
 GROUP_SHARES = (0.33, 0.43, 0.54, 0.66, 0.78, 0.9, 1.0)
 """The shares of the labelled answers that are tested in turn where questions have several."""
 SCORE_BANDS = 5

@@ -79,7 +79,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
 
 
 def test_the_next_batch_comes_when_all_raters_are_at_the_end(page: Page) -> None:
-    assert f"{LABELS} labels missing to the promise" in page.page()
+    assert f"{LABELS} labels missing until the promise is tested" in page.page()
     assert "Nothing is promised yet" in page.page()
     half = page.count_upper()
     page.rate(half)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,6 +39,10 @@ from trustassay.statistics.distributions import bisection, incomplete_beta
 from trustassay.statistics.resampling import cluster_numbers
 from trustassay.text.words import amount
 
+MAX_WORDS = 4
+"""Different labels that a note lists for each meaning."""
+MAX_WORD_SHOWN = 30
+"""Characters of a label that a note quotes."""
 NO_GROUP = "none"
 """The value of ``group`` with which each answer counts by itself."""
 QUESTION = "question"
@@ -172,10 +177,13 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         for label in labels
         if label.unread
     ]
+    readings = [_describe_reading(answers, label) for label in labels if not label.raters]
+    notes += [reading for reading in readings if reading]
     if group:
         notes.append(
             f"{amount(len(groups), 'answer')} to {len(np.unique(groups)):,} different values of "
-            f"{group}: these answers depend on each other (--group none if they do not)"
+            f"{group}: these answers depend on each other (--group none only if {group} does not "
+            "say which belong together)"
         )
     for count, what in (
         (int((~np.isnan(wrong) & failed).sum()), "that could not be scored"),
@@ -257,6 +265,23 @@ def _read_labels(
     for label in labels:
         check_two_classes(label)
     return labels
+
+
+def _describe_reading(answers: StudyAnswers, label: Label) -> str:
+    """Return which words of a label are read as right and which as wrong, the frequent ones."""
+    texts: dict[float, Counter[str]] = {1.0: Counter(), 0.0: Counter()}
+    for row, value in zip(answers.rows, label.values.tolist(), strict=True):
+        if value in texts:
+            texts[value][str(row.fields.get(label.name))[:MAX_WORD_SHOWN]] += 1
+    # 0 and 1 need no explanation.
+    if not {text for counts in texts.values() for text in counts} - {"0", "1", "0.0", "1.0"}:
+        return ""
+    read = [
+        f"as {word}: " + ", ".join(f"{text} ({n:,})" for text, n in counts.most_common(MAX_WORDS))
+        for word, counts in (("right", texts[1.0]), ("wrong", texts[0.0]))
+        if counts
+    ]
+    return f"label {label.name}, read {'; '.join(read)}"
 
 
 def _choose_present(answers: StudyAnswers, names: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 from trustassay.core.files import write_atomic
 from trustassay.errors import UsageError
 from trustassay.input.answer_tables import AnswerTable, read_answer_table
+from trustassay.input.records import InputError
 from trustassay.people.study.tables import build_table_answers
 from trustassay.report.document import defuse_formula
 from trustassay.runs.calibrator import (
@@ -21,6 +22,7 @@ from trustassay.runs.calibrator import (
     ASK,
     FALSE_ALARM_RATE,
     Calibrator,
+    describe_promise,
     read_calibrator,
 )
 from trustassay.statistics import Bools, Floats
@@ -42,6 +44,16 @@ class AppliedCalibrator:
     """NaN without a score."""
     warnings: Sequence[str]
     """Why the promise may not hold here."""
+
+    @property
+    def promises(self) -> list[str]:
+        """What is promised about the accepted ones, or why there is no promise."""
+        promises = self.calibrator.promises
+        return [
+            f"{promise.of + ': ' if promise.of else ''}"
+            + (f"no threshold: {promise.without}" if promise.without else describe_promise(promise))
+            for promise in promises
+        ]
 
     @property
     def decisions(self) -> list[str]:
@@ -123,6 +135,7 @@ def apply_to_table(
                 f"{judge} is {strange[0][:60]!r}, which no labelled row had, so nothing is "
                 "accepted: calibrate this judge"
             )
+    _check_scale(name, column.values, calibrator)
     test = compare_distribution(calibrator.spread, column.values, answers.questions)
     if test.p < FALSE_ALARM_RATE:
         warnings.append(
@@ -131,3 +144,18 @@ def apply_to_table(
         )
     chances = calibrator.probabilities(column.values)
     return AppliedCalibrator(table, calibrator, accepted, chances, warnings)
+
+
+def _check_scale(name: str, scores: Floats, calibrator: Calibrator) -> None:
+    """Raise InputError if most scores are far outside of those of the calibration."""
+    known = scores[~np.isnan(scores)]
+    points = calibrator.spread.points
+    if not len(known) or not points:
+        return
+    low, high = points[0], points[-1]
+    margin = high - low
+    if ((known < low - margin) | (known > high + margin)).mean() > 0.5:
+        raise InputError(
+            f"{name}: {known.min():.4g} to {known.max():.4g} here, {low:.4g} to {high:.4g} in the "
+            "calibration: another scale? Nothing was written"
+        )

@@ -34,7 +34,7 @@ from trustassay.people.calibrate.promises import (
     fit_curve,
     measure_reliability,
 )
-from trustassay.people.calibrate.result import ALL_ANSWERS, Calibration
+from trustassay.people.calibrate.result import ALL_ANSWERS, EVENLY_LABELLED, Calibration
 from trustassay.people.calibrate.screen import write_lines
 from trustassay.people.label.calibration_plan import CalibrationDesign, PlanLook
 from trustassay.people.label.plan import read_plan
@@ -140,6 +140,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     design = CalibrationDesign.of(read_plan(Path(plan))) if plan is not None else None
     shares = [at_most] if isinstance(at_most, int | float) else list(at_most or ())
     shares = shares or [design.at_most if design else DEFAULT_AT_MOST]
+    lower = lower or (design is not None and design.is_lower_better)
     if fault := check_terms(shares, confidence):
         raise UsageError(fault)
     if design and shares != [design.at_most]:
@@ -255,12 +256,11 @@ def check_score(answers: ScoredAnswers) -> None:
     interval = auroc_interval(scores, right, answers.groups[used]) if area is not None else ""
     if area is None or isinstance(interval, str) or interval[1] >= 0.5:
         return
-    better = "lower" if answers.score.sign > 0 else "higher"
-    option = "--lower?" if answers.score.sign > 0 else "without --lower?"
-    opposite = f" If the labels mean the opposite: {answers.opposite}" if answers.opposite else ""
+    worse, option = ("higher", "--lower?") if answers.score.sign > 0 else ("lower", "no --lower?")
+    opposite = f"; if the labels mean the opposite: {answers.opposite}" if answers.opposite else ""
     raise InputError(
-        f"{name}: {'higher' if better == 'lower' else 'lower'} is wrong more often: AUROC "
-        f"{area:.2f} ({interval[0]:.2f} to {interval[1]:.2f}); {option}{opposite}"
+        f"{name}: {worse} is wrong more often: AUROC {area:.2f} ({interval[0]:.2f} to "
+        f"{interval[1]:.2f}); {option}{opposite}"
     )
 
 
@@ -281,7 +281,7 @@ def _choose_labels(
             return None
     not_below = find_evenly_rated(answers)
     is_complete = n == int((~np.isnan(answers.scores)).sum())
-    chosen = ALL_ANSWERS if is_complete else "evenly over the scores"
+    chosen = ALL_ANSWERS if is_complete else EVENLY_LABELLED
     if not_below > -math.inf:
         edge = answers.score.sign * not_below
         side = "above" if answers.score.sign > 0 else "below"

@@ -94,7 +94,7 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
         if not is_grouped:
             needed = estimate_labels_needed(scores, wrong, alpha=alpha, delta=delta)
         best = find_best_part(scores, wrong, fewest)
-        reason = _explain_none(best, alpha, needed, is_grouped=is_grouped)
+        reason = _explain_none(best, alpha, len(places), needed, is_grouped=is_grouped)
         return replace(promise, without=reason, needed=needed)
     above = max(result.above, terms.not_below)
     return replace(
@@ -112,16 +112,17 @@ def _count_largest(answers: ScoredAnswers, above: float) -> int:
 
 
 def _explain_none(
-    best: AcceptanceThreshold, alpha: float, needed: int | None, *, is_grouped: bool
+    best: AcceptanceThreshold, alpha: float, n: int, needed: int | None, *, is_grouped: bool
 ) -> str:
     """Return why there is no threshold.
 
     Args:
         best: the part with the least share of wrong answers. alpha: the share that may be wrong.
-        needed: about how many labels would do. is_grouped: whether answers depend on each other.
+        n: how many labels there are. needed: about how many would do.
+        is_grouped: whether answers depend on each other.
     """
     if needed is not None:
-        return f"too few: about {needed:,} labels at the error seen"
+        return f"too few: {n:,} labels; about {needed:,} are needed at the error seen"
     share = best.wrong / best.accepted
     best_part = f"best {100 * share:.0f} % wrong of {best.accepted:,}"
     if share >= alpha:

@@ -12,6 +12,8 @@ from trustassay.statistics import Floats
 
 ALL_ANSWERS = "all answers"
 """How answers were chosen for labelling, if all that have a score are labelled."""
+EVENLY_LABELLED = "evenly over the scores"
+"""The same if some are, as far as can be seen by chance."""
 
 
 @dataclass(frozen=True)

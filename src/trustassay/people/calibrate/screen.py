@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from trustassay.people.calibrate.result import ALL_ANSWERS, Calibration
+from trustassay.people.calibrate.result import EVENLY_LABELLED, Calibration
 from trustassay.report import document
 from trustassay.report.charts import NamedCurve, Plot
 from trustassay.runs.calibrator import ReliabilityBand, ThresholdPromise, describe_promise
@@ -29,11 +29,10 @@ def write_lines(result: Calibration) -> list[str]:
         return lines
     lines += _write_price(result, result.promise)
     chance = ""
-    if result.calibrator.labels.chosen != ALL_ANSWERS:
+    if result.calibrator.labels.chosen == EVENLY_LABELLED:
         # A choice by the score would have been noticed, any other one not.
         chance = ", if the labelled ones were chosen by chance"
     lines.append(f"For answers like these, labelled like these{chance}.")
-    lines.append("Watch it: trustassay monitor --audit calibrator.json")
     return lines
 
 
@@ -41,7 +40,7 @@ def _write_promise(result: Calibration, promise: ThresholdPromise) -> Iterator[s
     of = f" of {result.calibrator.by} {promise.of}" if promise.of else ""
     if promise.without:
         share = 100 * promise.at_most
-        yield f"No threshold{of} keeps {share:.3g} % wrong: {promise.without}"
+        yield f"No threshold{of} for at most {share:.3g} % wrong: {promise.without}"
         return
     total = "" if promise.of else f" of {result.answers:,}"
     yield (
@@ -56,8 +55,8 @@ def _write_promise(result: Calibration, promise: ThresholdPromise) -> Iterator[s
     if promise is result.promise and result.lenient_wrong < promise.wrong:
         disputed = promise.wrong - result.lenient_wrong
         yield (
-            f"  {disputed:,} of the wrong ones: raters disagree or could not tell; without these, "
-            "nothing is promised"
+            f"  {disputed:,} of these {promise.wrong:,} count as wrong because raters disagree or "
+            "could not tell; the promise includes them"
         )
 
 
@@ -87,9 +86,10 @@ def _describe_band(band: ReliabilityBand) -> str:
 
 def _write_price(result: Calibration, promise: ThresholdPromise) -> Iterator[str]:
     asked, passed = 1 - promise.share, promise.share * promise.at_most
+    of = f" of {result.calibrator.by} {promise.of}" if promise.of else ""
     line = (
-        f"Of {ANSWERS_IN_EXAMPLE:,} answers {ANSWERS_IN_EXAMPLE * asked:.0f} go to a person and at "
-        f"most {ANSWERS_IN_EXAMPLE * passed:.0f} wrong ones pass"
+        f"Of {ANSWERS_IN_EXAMPLE:,} answers{of} {ANSWERS_IN_EXAMPLE * asked:.0f} go to a person "
+        f"and at most {ANSWERS_IN_EXAMPLE * passed:.0f} wrong ones pass"
     )
     wrong = result.wrong_share
     if not asked:
@@ -99,10 +99,13 @@ def _write_price(result: Calibration, promise: ThresholdPromise) -> Iterator[str
         yield line
         return
     yield f"{line}; without a check about {ANSWERS_IN_EXAMPLE * wrong:.0f} would"
-    yield (
-        f"  A person reads {asked / (wrong - passed):.1f} answers for each wrong one stopped; "
-        f"{1 / wrong:.1f} if they were picked at random"
-    )
+    at_worst = asked / (wrong - passed)
+    # With few labels the bound may be worse than chance, and then says nothing.
+    if at_worst < 1 / wrong:
+        yield (
+            f"  A person reads at most {at_worst:.1f} answers for each wrong one stopped; about "
+            f"{1 / wrong:.1f} if they were picked at random"
+        )
 
 
 def build_document(result: Calibration) -> document.PageDocument:

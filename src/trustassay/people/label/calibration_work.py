@@ -116,6 +116,11 @@ class CalibrationWork:
         self.source, self.path, self.labels = source, path, labels
         self.answers = read_source([source], labels.fields, scores=[options.score])
         check_distinct(keys_of(self.answers))
+        if not any(row.words for row in self.answers.rows):
+            raise InputError(
+                f"{source}: no column is read as the response, so there is nothing to rate; call "
+                "the column with the answers `response`"
+            )
         by_name = {column.name: column for column in self.answers.columns}
         if options.score not in by_name:
             raise InputError(f"{source}: {did_you_mean('score', options.score, by_name)}")
@@ -296,8 +301,10 @@ class CalibrationWork:
         looks = len(self.design.looks)
         if progress.stage is None:
             return "All labels of the plan are there"
-        name = "the promise" if looks == 1 else f"look {progress.stage.look} of {looks}"
-        return f"{amount(progress.stage.missing, 'label')} missing to {name}"
+        missing = amount(progress.stage.missing, "label")
+        if looks == 1:
+            return f"{missing} missing until the promise is tested"
+        return f"{missing} missing to look {progress.stage.look} of {looks}"
 
 
 def open_promise(
