@@ -229,7 +229,7 @@ def test_labels_that_mean_the_opposite_are_suspected_only_where_no_metric_fits(
     path = run(tmp_path / "run", rows, Good())
     (note,) = suspicions(path)
     assert note.startswith("label label: right answers score lower by good (AUROC 0.")
-    assert note.endswith("so the labels may mean the opposite: --positive no reads them so")
+    assert note.endswith("or the labels may mean the opposite: --positive no reads them so")
     assert not suspicions(path, positive="no")
     # A second metric that agrees with the labels: then the first one is bad.
     both = [{**row, "bad": float(row["label"] == "no")} for row in rows]

@@ -351,3 +351,21 @@ def test_people_and_judges_of_a_trace_are_raters(tmp_path: Path) -> None:
     }
     assert by_rater["human (people)"] == [row["human"] for row in build_rows()]
     assert by_rater["human"] == [1 - row["human"] for row in build_rows()]
+
+
+def test_a_score_of_which_lower_is_better_is_turned() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"risk": float(x), "sure": 1 - float(x), "human": int(rng.random() > x)}
+        for x in rng.random(200)
+    ]
+    plain = study(rows, labels="human", scores=["risk", "sure"], resamples=100)
+    value = plain.labels[0].figures["risk"]["auroc"].value
+    assert value is not None and value < 0.4
+    turned = study(rows, labels="human", scores=["risk", "sure"], lower="risk", resamples=100)
+    assert turned.labels[0].figures["risk"]["auroc"].value == pytest.approx(1 - value)
+    assert "risk: lower was better; reversed, so that higher is better" in turned.notes
+    alone = study(rows, labels="human", scores="risk", resamples=100)
+    assert any("--lower risk if lower is better" in note for note in alone.notes)
+    with pytest.raises(InputError, match=r"--lower: .*'rsk'; did you mean risk"):
+        study(rows, labels="human", lower="rsk", resamples=100)

@@ -44,6 +44,15 @@ def study(  # noqa: PLR0913 - one argument an option
             group=INPUT,
         ),
     ],
+    lower: Annotated[
+        list[str],
+        Flag(
+            "--lower",
+            "A score of which lower is better. May be given again.",
+            metavar="NAME",
+            group=INPUT,
+        ),
+    ],
     sheet: Sheet,
     ratings: common.Ratings,
     by: Annotated[
@@ -96,6 +105,7 @@ def study(  # noqa: PLR0913 - one argument an option
         source,
         labels=label,
         scores=score,
+        lower=lower,
         ratings=ratings,
         by=by,
         positive=positive,

@@ -240,6 +240,7 @@ def study(  # noqa: PLR0913 - one argument an option
     *,
     labels: str | Sequence[str] = (),
     scores: str | Sequence[str] = (),
+    lower: str | Sequence[str] = (),
     ratings: str | os.PathLike[str] | None = None,
     by: str | Sequence[str] = (),
     positive: str | Sequence[str] = (),
@@ -260,6 +261,7 @@ def study(  # noqa: PLR0913 - one argument an option
         labels: fields of the samples, dots descending into objects; or columns of ``ratings``.
             Default, without ratings: ``label``.
         scores: the names of the scores to study. Default: all; of a table all columns of numbers.
+        lower: the names of those of which lower is better, where no metric says so.
         ratings: a file of ratings as ``agree`` reads it, whose raters are pooled to one label; or
             a table keyed by id, whose columns ``labels`` name.
         by: fields by which all figures are given again for each value; ``model`` is the model.
@@ -308,7 +310,8 @@ def study(  # noqa: PLR0913 - one argument an option
     for name in chosen:
         if name not in names_of_scores:
             raise InputError(f"--score: {did_you_mean('score', name, names_of_scores)}")
-    columns = [column for column in answers.columns if not chosen or column.name in chosen]
+    columns = turn_columns(answers.columns, as_list(lower))
+    columns = [column for column in columns if not chosen or column.name in chosen]
     columns += judges
     studied = [_study_label(answers, columns, label, groups, seed, resamples) for label in result]
     return Study(
@@ -378,6 +381,24 @@ def _study_label(
     )
 
 
+def turn_columns(columns: Sequence[ScoreColumn], lower: Sequence[str]) -> list[ScoreColumn]:
+    """Return scores with those named in ``lower`` negated, so that higher is better.
+
+    Raises:
+        InputError: there is no score of such a name, or it knows its direction itself.
+    """
+    for name in lower:
+        if name not in {column.name for column in columns if not column.turned}:
+            message = did_you_mean("score", name, [column.name for column in columns])
+            raise InputError(f"--lower: {message}")
+    return [
+        replace(column, values=-column.values, raw=column.values, turned=True, probability=False)
+        if column.name in lower
+        else column
+        for column in columns
+    ]
+
+
 def _describe_inversion(study_of_label: LabelStudy) -> str:
     """Say that labels may mean the opposite, where no metric agrees with them and one clearly
     disagrees.
@@ -400,8 +421,8 @@ def _describe_inversion(study_of_label: LabelStudy) -> str:
     option = f": {label.opposite} reads them so" if label.opposite else ""
     return (
         f"label {label.name}: right answers score lower by {lowest[0]} (AUROC "
-        f"{lowest[1].value:.3f}, {low:.3f} to {high:.3f}), so the labels may mean the "
-        f"opposite{option}"
+        f"{lowest[1].value:.3f}, {low:.3f} to {high:.3f}): --lower {lowest[0]} if lower is better, "
+        f"or the labels may mean the opposite{option}"
     )
 
 
