@@ -87,9 +87,10 @@ def _describe_band(band: ReliabilityBand) -> str:
 
 def _write_price(result: Calibration, promise: ThresholdPromise) -> Iterator[str]:
     asked, passed = 1 - promise.share, promise.share * promise.at_most
+    of = f" of {result.calibrator.by} {promise.of}" if promise.of else ""
     line = (
-        f"Of {ANSWERS_IN_EXAMPLE:,} answers {ANSWERS_IN_EXAMPLE * asked:.0f} go to a person and at "
-        f"most {ANSWERS_IN_EXAMPLE * passed:.0f} wrong ones pass"
+        f"Of {ANSWERS_IN_EXAMPLE:,} answers{of} {ANSWERS_IN_EXAMPLE * asked:.0f} go to a person "
+        f"and at most {ANSWERS_IN_EXAMPLE * passed:.0f} wrong ones pass"
     )
     wrong = result.wrong_share
     if not asked:
