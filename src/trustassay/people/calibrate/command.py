@@ -145,6 +145,14 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         raise UsageError(fault)
     if design and shares != [design.at_most]:
         raise UsageError(f"{plan}: was made for --at-most {100 * design.at_most:g}%; leave it out")
+    if design:
+        is_other = lower and not design.is_lower_better
+        is_other |= confidence not in (DEFAULT_CONFIDENCE, design.confidence)
+        if is_other or group or exact or looks > 1:
+            raise UsageError(
+                f"{plan}: fixes --lower, --confidence, --group, --exact and --looks; leave them out"
+            )
+        lower, confidence = design.is_lower_better, design.confidence
     if not 1 <= looks <= 10:
         raise UsageError(f"--looks: expected 1 to 10, got {looks}")
     # 1. Scores and labels.
