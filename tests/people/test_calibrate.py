@@ -511,6 +511,18 @@ def test_applied_to_a_table(tmp_path: Path) -> None:
     assert "withdrawn since 2026-11-28" in withdrawn.warnings[0]
 
 
+def test_scores_on_another_scale_are_not_accepted(tmp_path: Path) -> None:
+    source = table(tmp_path / "s.csv", scored(200, 60))
+    path = calibrate(source, score="jev", label="human").write(tmp_path / "c.json")
+    rows = [{"jev": 100 * row["jev"]} for row in scored(50)] + [{"jev": 0.99}]
+    result = apply_to_table(path, table(tmp_path / "n.csv", rows))
+    assert result.decisions == ["ask"] * 50 + ["accept"]
+    assert "50 scores beyond 0 to 1" in result.warnings[0]
+    # Scores of any other range have no bounds that are known.
+    tens = [{**row, "jev": 10 * row["jev"]} for row in scored(200, 60)]
+    assert calibrate(tens, score="jev", label="human").accept(93)
+
+
 def test_a_table_with_other_scores_is_warned_of(tmp_path: Path) -> None:
     path = table(tmp_path / "s.csv", scored(200, 40))
     file = calibrate(path, score="jev", label="human").write(tmp_path / "c.json")
