@@ -410,6 +410,23 @@ def test_raters_who_disagree_or_cannot_tell_count_as_wrong(tmp_path: Path) -> No
         calibrate(table(tmp_path / "l.csv", long), score="jev", label="verdict")
 
 
+def test_several_files_of_ratings_are_several_raters(tmp_path: Path) -> None:
+    rows = [{"id": f"a{at}", "jev": row["jev"]} for at, row in enumerate(scored(100))]
+    files = [
+        table(
+            tmp_path / f"{rater}.csv",
+            [{"item": row["id"], "rater": rater, "rating": int(at != wrong)} for at, row in rated],
+        )
+        for rater, wrong, rated in (
+            ("anna", 3, list(enumerate(rows))),
+            ("bela", 5, list(enumerate(rows))[:50]),
+        )
+    ]
+    result = calibrate(table(tmp_path / "s.csv", rows), score="jev", ratings=files)
+    assert (result.calibrator.labels.n, result.calibrator.labels.right) == (100, 98)
+    assert result.calibrator.labels.name == "rating"
+
+
 def test_adjudicated_labels_make_the_promise_include_what_raters_miss(tmp_path: Path) -> None:
     rows = [{**row, "truth": ""} for row in scored(400, 60)]
     # 40 wrong answers were adjudicated, of which the raters missed 4.

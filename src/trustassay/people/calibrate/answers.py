@@ -187,7 +187,7 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
     return ScoredAnswers(
         next(iter(answers.places_by_run)),
         score,
-        ", ".join(label.name for label in labels),
+        ", ".join(dict.fromkeys(label.name for label in labels)),
         scores,
         wrong,
         lenient,
@@ -258,7 +258,7 @@ def _read_labels(
     if options.few_labels and not options.ratings:
         names = _choose_present(answers, names)
     source = LabelSource(
-        options.ratings,
+        (),
         names,
         options.fields,
         options.machines,
@@ -266,7 +266,9 @@ def _read_labels(
         options.at_least,
         weighted=options.plan is not None,
     )
-    labels, _ = read_answer_labels(answers, source)
+    # Each file is a label by itself, as each column is: an answer is wrong if any says so.
+    parts = [replace(source, ratings=[path]) for path in options.ratings] or [source]
+    labels = [label for part in parts for label in read_answer_labels(answers, part)[0]]
     if not options.few_labels:
         check_positive(source, labels)
     for label in labels:
