@@ -145,3 +145,23 @@ def test_help_has_examples(cli: Cli) -> None:
     assert result.status == 0
     assert "trustassay calibrate scores.csv --score confidence --label human" in result.out
     assert "--calibrator" in cli("score", "--help").out
+
+
+def test_what_is_read_is_not_overwritten_and_an_unplanned_look_is_noticed(
+    cli: Cli, tmp_path: Path
+) -> None:
+    lines = [f"{1 - at / 200},{int(at < 190)}" for at in range(200)]
+    labels = tmp_path / "labels.csv"
+    labels.write_text("\n".join(["sure,label", *lines[::2]]) + "\n")
+    before = labels.read_bytes()
+    for options in (["--out", labels], ["--page", labels]):
+        result = cli("calibrate", labels, "--score", "sure", *options)
+        assert result.status == 2 and "would replace what is read" in result.err
+    first = cli("calibrate", labels, "--score", "sure")
+    assert first.status == 0 and "look may break" not in first.err
+    result = cli("calibrate", labels, "--apply", "calibrator.json", "--out", labels)
+    assert result.status == 2 and labels.read_bytes() == before
+    assert "look may break" not in cli("calibrate", labels, "--score", "sure").err
+    labels.write_text("\n".join(["sure,label", *lines]) + "\n")
+    again = cli("calibrate", labels, "--score", "sure")
+    assert "was made from 100 labels of label: each further look may break" in again.err

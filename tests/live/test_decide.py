@@ -72,7 +72,7 @@ def made(tmp_path: Path) -> Path:
 
 
 def test_a_score_is_decided(made: Path) -> None:
-    (one, several) = asked(made, {"score": 0.93}, {"scores": [0.5, 0.51, None]})
+    (one, several) = asked(made, {"score": 0.93}, {"scores": [0.5, 0.51, None, 93]})
     assert one.json() == {
         "decision": "accept",
         "probability": pytest.approx(0.5 + 0.4 * 0.93),
@@ -82,8 +82,9 @@ def test_a_score_is_decided(made: Path) -> None:
         "reason": "",
     }
     decisions = several.json()["decisions"]
-    assert [one["decision"] for one in decisions] == ["ask", "accept", "ask"]
-    assert [one["reason"] for one in decisions] == ["", "", "there is no score"]
+    assert [one["decision"] for one in decisions] == ["ask", "accept", "ask", "ask"]
+    other_scale = "the score is 93, and those of the calibration were from 0 to 1"
+    assert [one["reason"] for one in decisions] == ["", "", "there is no score", other_scale]
     assert decisions[2]["probability"] is None
 
 

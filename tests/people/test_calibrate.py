@@ -268,6 +268,43 @@ def test_several_answers_to_a_question_are_one_unit(tmp_path: Path) -> None:
     assert exact.exact and exact.accepted <= 100
 
 
+def test_rows_with_one_id_are_one_unit(tmp_path: Path) -> None:
+    rows = [{"id": f"a{at}", **row} for at, row in enumerate(scored(200, 60))]
+    once = calibrate(table(tmp_path / "s.csv", rows), score="jev", label="human")
+    assert once.calibrator.labels.group == "" and once.promise is not None
+    result = calibrate(table(tmp_path / "d.csv", rows * 5), score="jev", label="human")
+    assert result.calibrator.labels.group == "question"
+    assert result.share <= once.share + 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"group": "thema"}, "--group thema: no answer has this field"),
+        ({"by": "langage"}, "--by langage: no answer has this field"),
+        ({"judge": "model"}, "--judge model: no answer has this field"),
+    ],
+)
+def test_a_field_that_no_answer_has_is_refused(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    path = table(tmp_path / "s.csv", scored())
+    with pytest.raises(InputError, match=message):
+        calibrate(path, score="jev", label="human", **options)
+
+
+def test_nothing_is_promised_for_blank_values_of_by(tmp_path: Path) -> None:
+    rows = [{**row, "language": "de" if at % 2 else ""} for at, row in enumerate(scored(400, 60))]
+    rows[0]["other"], rows[0]["human"] = "x", ""
+    path = table(tmp_path / "s.csv", rows)
+    result = calibrate(path, score="jev", label="human", by="language")
+    assert [promise.of for promise in result.calibrator.promises] == ["de"]
+    assert not result.accept(0.99, "") and "200 answers without language" in result.notes[-1]
+    assert "Of 1,000 answers of language de" in result.text
+    with pytest.raises(InputError, match="is blank for all labelled answers"):
+        calibrate(path, score="jev", label="human", by="other")
+
+
 def test_promises_by_language_share_the_error(tmp_path: Path) -> None:
     rows = [{**row, "language": "de" if at % 2 else "en"} for at, row in enumerate(scored(400, 60))]
     path = table(tmp_path / "s.csv", rows)
@@ -318,10 +355,32 @@ def test_looks_are_taken_at_their_number_of_labels_alone(tmp_path: Path) -> None
     assert look(120).calibrator.labels.look == 2
     assert look(200).calibrator.labels.look == 3
     assert "all looks are spent" in look(200).notes[-1]
-    with pytest.raises(UsageError, match="of another score, label, --at-most or --looks"):
+    with pytest.raises(UsageError, match="of another score, label, --by, --at-most"):
         calibrate(
             tmp_path / "s.csv", score="jev", label="human", at_most=0.1, looks=3, previous=file
         )
+
+
+def test_a_promise_between_looks_disputes_no_label(tmp_path: Path) -> None:
+    first = calibrate(scored(100, 20), score="jev", label="human", at_most=0.2, looks=3)
+    assert first.promise is not None and first.promise.wrong
+    path = first.write(tmp_path / "calibrator.json")
+    between = calibrate(
+        scored(120, 20), score="jev", label="human", at_most=0.2, looks=3, previous=path
+    )
+    assert "its promise stands" in between.notes[-1] and "disagree" not in between.text
+
+
+def test_a_later_look_may_bring_new_values_of_by(tmp_path: Path) -> None:
+    rows = [{**row, "language": "de" if at % 3 else "en"} for at, row in enumerate(scored(400, 40))]
+    early = [row for row in rows if row["language"] == "de"][::4]
+    options: dict[str, Any] = {"score": "jev", "label": "human", "by": "language", "looks": 3}
+    path = calibrate(early, **options, at_most=[0.2, 0.3]).write(tmp_path / "c.json")
+    later = calibrate(rows, **options, at_most=[0.3, 0.2], previous=path)
+    promises = [(promise.of, promise.at_most) for promise in later.calibrator.promises]
+    assert promises == [("de", 0.3), ("de", 0.2), ("en", 0.3), ("en", 0.2)]
+    with pytest.raises(UsageError, match="of another score, label, --by"):
+        calibrate(rows, **{**options, "by": ""}, at_most=[0.2, 0.3], previous=path)
 
 
 # labels of people
@@ -345,6 +404,27 @@ def test_raters_who_disagree_or_cannot_tell_count_as_wrong(tmp_path: Path) -> No
     ]
     other = calibrate(table(tmp_path / "l.csv", long), score="jev", label="verdict")
     assert other.calibrator.promises == result.calibrator.promises
+    for row in long:
+        del row["id"]
+    with pytest.raises(InputError, match="names 2 raters, but without a column id"):
+        calibrate(table(tmp_path / "l.csv", long), score="jev", label="verdict")
+
+
+def test_several_files_of_ratings_are_several_raters(tmp_path: Path) -> None:
+    rows = [{"id": f"a{at}", "jev": row["jev"]} for at, row in enumerate(scored(100))]
+    files = [
+        table(
+            tmp_path / f"{rater}.csv",
+            [{"item": row["id"], "rater": rater, "rating": int(at != wrong)} for at, row in rated],
+        )
+        for rater, wrong, rated in (
+            ("anna", 3, list(enumerate(rows))),
+            ("bela", 5, list(enumerate(rows))[:50]),
+        )
+    ]
+    result = calibrate(table(tmp_path / "s.csv", rows), score="jev", ratings=files)
+    assert (result.calibrator.labels.n, result.calibrator.labels.right) == (100, 98)
+    assert result.calibrator.labels.name == "rating"
 
 
 def test_adjudicated_labels_make_the_promise_include_what_raters_miss(tmp_path: Path) -> None:
@@ -360,6 +440,11 @@ def test_adjudicated_labels_make_the_promise_include_what_raters_miss(tmp_path: 
     assert promise.missed == pytest.approx(beta.ppf(0.975, 5, 36))
     assert promise.accepted < plain.accepted
     assert "with the 24 % of errors that raters may miss" in result.text
+    # The bound of what is missed shares delta with the test, whatever delta is.
+    surer = calibrate(rows, score="jev", label="human", truth="truth", confidence=0.99)
+    assert surer.calibrator.promises[0].missed == pytest.approx(beta.ppf(0.995, 5, 36))
+    with pytest.raises(UsageError, match="--truth human: is the label"):
+        calibrate(rows, score="jev", label="human", truth="human")
     with pytest.raises(InputError, match="no rated answer is wrong there"):
         calibrate(
             [{**row, "truth": "good"} for row in rows], score="jev", label="human", truth="truth"
@@ -441,6 +526,22 @@ def test_applied_to_a_table(tmp_path: Path) -> None:
     withdrawn = apply_to_table(file, table(tmp_path / "new.csv", new))
     assert withdrawn.decisions == ["ask"] * 3
     assert "withdrawn since 2026-11-28" in withdrawn.warnings[0]
+
+
+def test_scores_on_another_scale_are_not_accepted(tmp_path: Path) -> None:
+    source = table(tmp_path / "s.csv", scored(200, 60))
+    path = calibrate(source, score="jev", label="human").write(tmp_path / "c.json")
+    others = [{"jev": 100 * row["jev"]} for row in scored(50)]
+    rows = [*others, *[{"jev": 0.99}] * 60]
+    result = apply_to_table(path, table(tmp_path / "n.csv", rows))
+    assert result.decisions == ["ask"] * 50 + ["accept"] * 60
+    assert "50 scores beyond 0 to 1" in result.warnings[0]
+    # Where most are so, the whole file is on another scale.
+    with pytest.raises(InputError, match=r"jev: 2 to 100 here, 0\.005 to 1 .*another scale\?"):
+        apply_to_table(path, table(tmp_path / "n.csv", others))
+    # Scores of any other range have no bounds that are known.
+    tens = [{**row, "jev": 10 * row["jev"]} for row in scored(200, 60)]
+    assert calibrate(tens, score="jev", label="human").accept(93)
 
 
 def test_a_table_with_other_scores_is_warned_of(tmp_path: Path) -> None:

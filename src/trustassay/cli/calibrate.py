@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +12,7 @@ from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.core.labels import parse_number, parse_percent
 from trustassay.errors import UsageError
+from trustassay.input.records import InputError
 from trustassay.report.terminal import complain, one_line, print_json, say
 from trustassay.runs.options import (
     CHANCE,
@@ -21,6 +23,9 @@ from trustassay.runs.options import (
     Seed,
 )
 from trustassay.text.words import amount
+
+if TYPE_CHECKING:
+    from trustassay.runs.calibrator import Calibrator
 
 
 def read_shares(texts: list[str]) -> list[float]:
@@ -192,16 +197,24 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     trustassay calibrate traces.jsonl --score helpful --label correctness
     trustassay calibrate new.csv --apply calibrator.json --out decided.csv
     """
+    inputs = [*map(Path, sources), *ratings]
     # A calibrator that is there is applied; nothing is fitted.
     if apply is not None:
         if label or at_most:
             raise UsageError("--apply: the calibrator has label and --at-most; leave these out")
-        _apply(apply, sources, score, sheet, out or Path("decided.csv"), as_json)
+        out = out or Path("decided.csv")
+        _keep_inputs([*inputs, apply], [("--out", out)])
+        _apply(apply, sources, score, sheet, out, as_json)
         return
     from trustassay.people.calibrate.command import calibrate as run_calibrate
     from trustassay.people.calibrate.screen import build_document
 
+    # 1. Nothing that is read is overwritten, and a look before is noticed.
     out = out or Path("calibrator.json")
+    outputs = [("--out", out), *([("--page", Path(page))] if page else [])]
+    _keep_inputs([*inputs, *([plan] if plan else [])], outputs)
+    last = _read_last(out) if plan is None and looks == 1 else None
+    # 2. The promises; with several looks, after those of the last one.
     result = run_calibrate(
         sources,
         score=score,
@@ -225,11 +238,16 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         truth=truth,
         seed=seed,
     )
-    # What was read comes first, since the promise is about it.
+    # 3. What was read comes first, since the promise is about it.
     for note in result.notes:
         complain(one_line(note))
     for line in result.lines:
         say(line)
+    if last is not None and _is_another_look(last, result.calibrator):
+        complain(
+            f"{out} was made from {last.labels.n:,} labels of {last.labels.name}: each further "
+            "look may break the promise, too; --looks plans several"
+        )
     accepts = "" if result.promise else " (gives probabilities, accepts nothing)"
     say(f"calibrator: {result.write(out)}{accepts}")
     # What comes next, and the same for other programs.
@@ -242,6 +260,32 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         print_json(result.to_dict())
     if result.promise is None:
         raise typer.Exit(2)
+
+
+def _keep_inputs(inputs: Sequence[Path], outputs: Sequence[tuple[str, Path]]) -> None:
+    """Raise UsageError if an output would replace what is read, such as people's labels."""
+    known = {path.resolve() for path in inputs}
+    for option, path in outputs:
+        if path.resolve() in known:
+            raise UsageError(f"{option} {path}: would replace what is read; choose another name")
+
+
+def _read_last(out: Path) -> Calibrator | None:
+    """Return the calibrator that is about to be replaced; ``None`` for anything else."""
+    from trustassay.runs.calibrator import read_calibrator
+
+    try:
+        return read_calibrator(out) if out.is_file() else None
+    except InputError:
+        return None
+
+
+def _is_another_look(last: Calibrator, now: Calibrator) -> bool:
+    """Whether labels were looked at before, without a plan for both looks."""
+    before = (last.score.name, last.labels.name)
+    is_planned = all(promise.looks == 1 for promise in last.promises)
+    more = last.labels.n < now.labels.n or not is_planned
+    return more and before == (now.score.name, now.labels.name)
 
 
 def _apply(

@@ -93,6 +93,8 @@ def decide(calibrator: Calibrator, score: float, of: str, fault: str = "") -> di
         )
     elif not fault and math.isnan(score):
         reason = "there is no score"
+    elif not fault and calibrator.is_other_scale([score])[0]:
+        reason = f"the score is {score:g}, and those of the calibration were from 0 to 1"
     return {
         "decision": ACCEPT if accepted else ASK,
         "probability": None if math.isnan(chance) else chance,

@@ -207,6 +207,19 @@ class Calibrator(JsonForm):
         """
         return self.curve.at(np.asarray(scores, dtype=np.float64) * self.score.sign)
 
+    def is_other_scale(self, scores: ArrayLike) -> Bools:
+        """Return which scores are not from 0 to 1 although all scores of the calibration were.
+
+        A judge that now says 93 in place of .93 would pass any threshold.
+
+        Args:
+            scores: as the judge gives them, shape (n,).
+        """
+        values, points = np.asarray(scores, dtype=np.float64), self.spread.points
+        if not points or points[0] < 0 or points[-1] > 1:
+            return np.zeros(values.shape, dtype=bool)
+        return (values < 0) | (values > 1)
+
     def find_promise(self, of: str = "") -> ThresholdPromise | None:
         """Return the first promise with a threshold, for answers whose ``by`` has this value."""
         of_value = [promise for promise in self.promises if promise.of == (of if self.by else "")]
@@ -220,7 +233,8 @@ class Calibrator(JsonForm):
     def accepts(self, scores: ArrayLike, of: Sequence[str] | None = None) -> Bools:
         """Return which answers the first promise with a threshold accepts, shape (n,).
 
-        Nothing is accepted without a promise, and while an audit has suspended or withdrawn it.
+        Nothing is accepted without a promise, while an audit has suspended or withdrawn it, or on
+        another scale.
 
         Args:
             scores: as the judge gives them, shape (n,), NaN where there is none.
@@ -233,7 +247,7 @@ class Calibrator(JsonForm):
             promise = self.find_promise(value)
             if promise is not None:
                 result |= promise.accepts(values) & (values_of == value)
-        return result
+        return result & ~self.is_other_scale(scores)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

@@ -254,6 +254,14 @@ def test_calibrate_reads_the_labels_of_a_plan(source: Path, share: float, lower:
         assert result.calibrator.labels.chosen == "a random sample by the plan"
     with pytest.raises(UsageError, match="was made for --at-most 10%"):
         calibrate(source, at_most=0.2, **options)
+    # What the plan fixed cannot be changed afterwards, and need not be repeated.
+    for other in ({"confidence": 0.99}, {"group": "none"}, {"exact": True}, {"looks": 3}):
+        with pytest.raises(UsageError, match="leave them out"):
+            calibrate(source, **options | other)
+    assert calibrate(source, **options | {"lower": False}).calibrator == result.calibrator
+    if not lower:
+        with pytest.raises(UsageError, match="fixes --lower"):
+            calibrate(source, **options | {"lower": True})
     ratings = source.with_name("ratings.jsonl")
     ratings.write_text("".join(ratings.read_text().splitlines(keepends=True)[:60]))
     with pytest.raises(InputError, match="of the plan missing to its first look"):

@@ -35,7 +35,6 @@ from trustassay.people.study.tables import read_source
 from trustassay.runs.calibrator import CalibratedScore, ScoreOrigin
 from trustassay.runs.needs import list_needed_backends
 from trustassay.statistics import Bools, Floats, Places
-from trustassay.statistics.distributions import bisection, incomplete_beta
 from trustassay.statistics.resampling import cluster_numbers
 from trustassay.text.words import amount
 
@@ -102,9 +101,9 @@ class ScoredAnswers:
     """The id and the model of each answer."""
     look: PlanLook | None
     """The last complete look of the plan; ``None`` without a plan."""
-    missed: float | None
-    """The most, with a confidence of 97.5 %, of the wrong answers that raters call right, by the
-    adjudicated labels; ``None`` without any."""
+    missed: tuple[int, int] | None
+    """By adjudicated labels: wrong answers that raters call right, and all wrong ones that they
+    rated; ``None`` without adjudicated labels."""
     notes: Sequence[str]
     """Remarks on the input."""
     fields: Sequence[Mapping[str, Any]]
@@ -158,6 +157,8 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
     fields = list(dict.fromkeys([*names, *(name for name in extra if name != NO_GROUP)]))
     columns = [options.score] if options.score else []
     answers = read_source(source, fields, scores=columns, people=names, sheet=options.sheet)
+    if not options.few_labels:
+        _check_fields(answers, options)
     column = _choose_column(answers, options.score)
     # 2. The labels of people, as right and wrong.
     labels = _read_labels(answers, names, options)
@@ -194,7 +195,7 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
     return ScoredAnswers(
         next(iter(answers.places_by_run)),
         score,
-        ", ".join(label.name for label in labels),
+        ", ".join(dict.fromkeys(label.name for label in labels)),
         scores,
         wrong,
         lenient,
@@ -204,11 +205,25 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
         [_read_text(row.fields.get(options.by)) for row in answers.rows],
         keys_of(answers),
         _read_look(answers, column, scores, wrong, options.plan) if options.plan else None,
-        _compute_missed_bound(answers, wrong, options) if options.truth else None,
+        _count_missed(answers, wrong, options) if options.truth else None,
         notes,
         [row.fields for row in answers.rows],
         labels[0].opposite if len(labels) == 1 else "",
     )
+
+
+def _check_fields(answers: StudyAnswers, options: SourceOptions) -> None:
+    """Raise InputError for a field that no answer has: without it other things are promised."""
+    options_of_fields = [("--group", options.group), ("--by", options.by)]
+    options_of_fields += [("--judge", name) for name in options.judge]
+    for option, name in options_of_fields:
+        if name in ("", NO_GROUP, QUESTION) or any(v is not None for v in answers.field(name)):
+            continue
+        fields = sorted({field for of_run in answers.label_fields.values() for field in of_run})
+        raise InputError(
+            f"{next(iter(answers.places_by_run))}: {option} {name}: no answer has this field; "
+            f"fields with numbers or short texts: {', '.join(fields)}"
+        )
 
 
 def _choose_column(answers: StudyAnswers, name: str) -> ScoreColumn:
@@ -251,7 +266,7 @@ def _read_labels(
     if options.few_labels and not options.ratings:
         names = _choose_present(answers, names)
     source = LabelSource(
-        options.ratings,
+        (),
         names,
         options.fields,
         options.machines,
@@ -259,7 +274,9 @@ def _read_labels(
         options.at_least,
         weighted=options.plan is not None,
     )
-    labels, _ = read_answer_labels(answers, source)
+    # Each file is a label by itself, as each column is: an answer is wrong if any says so.
+    parts = [replace(source, ratings=[path]) for path in options.ratings] or [source]
+    labels = [label for part in parts for label in read_answer_labels(answers, part)[0]]
     if not options.few_labels:
         check_positive(source, labels)
     for label in labels:
@@ -344,8 +361,10 @@ def _read_look(
     return look._replace(above=float(below.max(initial=-math.inf)))
 
 
-def _compute_missed_bound(answers: StudyAnswers, wrong: Floats, options: SourceOptions) -> float:
-    """Return the upper 97.5 % bound of the share of wrong answers that raters call right."""
+def _count_missed(answers: StudyAnswers, wrong: Floats, options: SourceOptions) -> tuple[int, int]:
+    """Return how many wrong answers raters call right, and how many wrong ones they rated."""
+    if options.truth in options.label:
+        raise UsageError(f"--truth {options.truth}: is the label; expected adjudicated labels")
     (label,) = _read_labels(answers, [options.truth], replace(options, ratings=()))
     truly_wrong = (label.values == 0) & ~np.isnan(wrong)
     n, missed = int(truly_wrong.sum()), int((wrong[truly_wrong] == 0).sum())
@@ -353,9 +372,7 @@ def _compute_missed_bound(answers: StudyAnswers, wrong: Floats, options: SourceO
         raise InputError(f"--truth {options.truth}: no rated answer is wrong there; nothing to see")
     if missed == n:
         raise InputError(f"--truth {options.truth}: raters call all {n:,} wrong answers right")
-    # Clopper and Pearson 1934: the p at which so few missed ones have a probability of 2.5 %.
-    low, high = bisection(lambda p: incomplete_beta(n - missed, missed + 1, 1 - p) >= 0.025, 0, 1)
-    return (low + high) / 2
+    return missed, n
 
 
 def _find_groups(answers: StudyAnswers, name: str) -> tuple[Places, str]:

@@ -27,6 +27,7 @@ from trustassay.runs.calibrator import (
 )
 from trustassay.statistics import Bools, Floats
 from trustassay.statistics.comparison import compare_distribution
+from trustassay.text.words import amount
 
 DECISION, PROBABILITY = "decision", "probability"
 """The columns that are added."""
@@ -136,6 +137,11 @@ def apply_to_table(
                 "accepted: calibrate this judge"
             )
     _check_scale(name, column.values, calibrator)
+    if count := int(calibrator.is_other_scale(column.values).sum()):
+        warnings.append(
+            f"{name}: {amount(count, 'score')} beyond 0 to 1, where those of the calibration were: "
+            "not accepted"
+        )
     test = compare_distribution(calibrator.spread, column.values, answers.questions)
     if test.p < FALSE_ALARM_RATE:
         warnings.append(

@@ -50,6 +50,7 @@ from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.comparison import summarise_distribution
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.warranty import choose_looks
+from trustassay.text.words import amount
 
 DEFAULT_AT_MOST = 0.1
 DEFAULT_CONFIDENCE = 0.95
@@ -145,6 +146,14 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         raise UsageError(fault)
     if design and shares != [design.at_most]:
         raise UsageError(f"{plan}: was made for --at-most {100 * design.at_most:g}%; leave it out")
+    if design:
+        is_other = lower and not design.is_lower_better
+        is_other |= confidence not in (DEFAULT_CONFIDENCE, design.confidence)
+        if is_other or group or exact or looks > 1:
+            raise UsageError(
+                f"{plan}: fixes --lower, --confidence, --group, --exact and --looks; leave them out"
+            )
+        lower, confidence = design.is_lower_better, design.confidence
     if not 1 <= looks <= 10:
         raise UsageError(f"--looks: expected 1 to 10, got {looks}")
     # 1. Scores and labels.
@@ -173,9 +182,11 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     looks_at = choose_looks(min(shares), delta, looks)
     last = read_calibrator(Path(previous)) if previous is not None else None
     if last is not None:
-        _check_previous(last, answers, shares, len(looks_at), str(previous))
+        _check_previous(last, answers, shares, confidence, len(looks_at), by, str(previous))
     counted = _choose_labels(answers, looks_at, delta, last)
     notes = list(answers.notes)
+    if by and (blank := sum(not value for value in answers.by)):
+        notes.append(f"{amount(blank, 'answer')} without {by}: never accepted")
     if counted is None and last is not None:
         return _repeat_last(last, answers, looks_at, notes)
     if counted is None:
@@ -187,9 +198,10 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     # 4. The promises, for each value of `by` with its part of delta.
     promises = _find_promises(answers, counted, shares, confidence, exact, seed, by)
     if last is not None:
+        # Values of `by` may be new, and shares in another order.
+        before = {(old.of, old.at_most): old for old in last.promises if not old.without}
         promises = [
-            before if now.without and not before.without else now
-            for now, before in zip(promises, last.promises, strict=True)
+            before.get((now.of, now.at_most), now) if now.without else now for now in promises
         ]
     # 5. Reliability, curve and the distribution of all scores.
     used = answers.labelled
@@ -300,15 +312,21 @@ def _choose_planned(answers: ScoredAnswers, look: PlanLook) -> _CountedLabels:
 
 
 def _check_previous(
-    last: Calibrator, answers: ScoredAnswers, shares: Sequence[float], looks: int, path: str
+    last: Calibrator,
+    answers: ScoredAnswers,
+    shares: Sequence[float],
+    confidence: float,
+    looks: int,
+    by: str,
+    path: str,
 ) -> None:
     """Raise UsageError if the calibrator of the last look is of another question."""
-    before = (last.score, last.labels.name, sorted({p.at_most for p in last.promises}))
-    now = (answers.score, answers.label, sorted(set(shares)))
-    planned = {promise.looks for promise in last.promises}
-    if before != now or planned != {looks}:
+    before, now = (last.score, last.labels.name, last.by), (answers.score, answers.label, by)
+    terms = {(promise.at_most, promise.confidence, promise.looks) for promise in last.promises}
+    if before != now or terms != {(share, confidence, looks) for share in shares}:
         raise UsageError(
-            f"{path}: is of another score, label, --at-most or --looks; name another --out"
+            f"{path}: is of another score, label, --by, --at-most, --confidence or --looks; name "
+            "another --out"
         )
 
 
@@ -331,7 +349,8 @@ def _repeat_last(
         answers.wrong[used],
         last.labels.n,
         None,
-        0,
+        # Which of its labels were disputed is not known any more.
+        max(promise.wrong for promise in last.promises),
         [*notes, note],
     )
     return replace(result, lines=write_lines(result))
@@ -346,7 +365,10 @@ def _find_promises(
     seed: int,
     by: str,
 ) -> list[ThresholdPromise]:
-    values = sorted({of for of, used in zip(answers.by, counted.used, strict=True) if used})
+    # A blank value is none: a promise of it would read as one of all answers.
+    values = sorted({of for of, used in zip(answers.by, counted.used, strict=True) if used and of})
+    if by and not values:
+        raise InputError(f"{answers.source}: --by {by}: is blank for all labelled answers")
     values = values if by else [""]
     result = []
     for value in values:

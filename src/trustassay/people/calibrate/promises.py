@@ -10,6 +10,7 @@ import numpy as np
 from trustassay.people.calibrate.answers import ScoredAnswers
 from trustassay.runs.calibrator import ReliabilityBand, ThresholdPromise
 from trustassay.statistics import Bools, Floats
+from trustassay.statistics.distributions import bisection, incomplete_beta
 from trustassay.statistics.intervals import binomial_interval, mean_interval, unit_mean
 from trustassay.statistics.regression import Isotonic, isotonic_regression
 from trustassay.statistics.resampling import generator
@@ -62,8 +63,9 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
     )
     if answers.missed is not None:
         # Of the wrong answers at least 1 - f are labelled so; the bound of f takes half of delta.
-        promise = replace(promise, missed=answers.missed)
-        alpha, delta = alpha * (1 - answers.missed), delta / 2
+        delta = delta / 2
+        promise = replace(promise, missed=_compute_missed_bound(*answers.missed, delta))
+        alpha *= 1 - promise.missed
     places = np.flatnonzero(used & (answers.scores > terms.not_below))
     is_grouped = bool(answers.group)
     if is_grouped and terms.exact:
@@ -104,6 +106,13 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
         accepted=result.accepted,
         wrong=result.wrong,
     )
+
+
+def _compute_missed_bound(missed: int, n: int, delta: float) -> float:
+    """Return the upper bound, wrong with probability ``delta``, of the share of ``n`` missed."""
+    # Clopper and Pearson 1934: the p at which so few missed ones have a probability of delta.
+    low, high = bisection(lambda p: incomplete_beta(n - missed, missed + 1, 1 - p) >= delta, 0, 1)
+    return (low + high) / 2
 
 
 def _count_largest(answers: ScoredAnswers, above: float) -> int:

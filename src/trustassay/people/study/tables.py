@@ -113,8 +113,8 @@ def build_table_answers(
                 if name in people
             }
         values = {name: value for name, value in values.items() if value is not None}
-        # Without a question, an answer is a question by itself.
-        question = question_key(row.question) or f"row {places[0]}"
+        # Without a question, an answer is a question by itself; rows with one id are one.
+        question = question_key(row.question) or row.id or f"row {places[0]}"
         words = len(row.response.split())
         rows.append(StudyAnswer(row.id, row.model, question, words, "", values))
     names = scores or _find_score_columns(table, set(fields))
@@ -142,7 +142,19 @@ def _find_rater_column(table: AnswerTable) -> str:
     """Return the column that names raters, if ids repeat; else an empty text."""
     ids = {(row.id, row.model) for row in table.rows}
     columns = [name for name in RATING_FIELDS["rater"] if name in table.names]
-    return columns[0] if columns and len(ids) < len(table.rows) else ""
+    if not columns or len(ids) < len(table.rows):
+        return columns[0] if columns else ""
+    # Ids that the table does not have are of the whole row, so raters of an answer seem to be of
+    # two. A judge is mostly a model, and its column no matter of people.
+    answers = {(row.question, row.response, row.model) for row in table.rows}
+    raters = {str(value) for value in table.column(columns[0]) if value is not None}
+    has_people = columns[0] != "judge" and len(raters) > 1
+    if has_people and "id" not in table.names and len(answers) < len(table.rows):
+        raise InputError(
+            f"{table.name}: {columns[0]} names {len(raters)} raters, but without a column id "
+            "it is open which rows are of one answer; add it"
+        )
+    return ""
 
 
 def _group_rows(table: AnswerTable, rater: str) -> list[list[int]]:
