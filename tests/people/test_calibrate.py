@@ -263,6 +263,8 @@ def test_several_answers_to_a_question_are_one_unit(tmp_path: Path) -> None:
     assert result.calibrator.spread.size == 100
     alone = calibrate(path, label="correct", at_most=0.2, group="none")
     assert alone.calibrator.labels.group == "" and "(confidence 95 %)" in alone.text
+    with pytest.raises(UsageError, match=r"answers of one question depend .* --exact allows more"):
+        calibrate(path, label="correct", confidence=0.99)
     drawn = calibrate(path, label="correct", at_most=0.2, exact=True)
     exact = drawn.calibrator.promises[0]
     assert exact.exact and exact.accepted <= 100

@@ -174,6 +174,12 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         Path(plan) if plan is not None else None,
     )
     answers = read_scored_answers(source, options)
+    if answers.group and not exact and confidence > DEFAULT_CONFIDENCE:
+        # Far in the tail, the t-test over groups breaks three times as many promises.
+        raise UsageError(
+            f"--confidence {confidence:g}: answers of one {answers.group} depend on each other, "
+            f"which allows {DEFAULT_CONFIDENCE:g} at most; --exact allows more"
+        )
     # 2. A score that says nothing.
     check_score(answers)
     # 3. The labels that count.
