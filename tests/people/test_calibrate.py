@@ -731,3 +731,13 @@ def test_nothing_is_lost_by_writing_twice(made: Path, tmp_path: Path) -> None:
     first: Calibrator = read_calibrator(made)
     write_calibrator(first, tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == made.read_bytes()
+
+
+def test_labels_of_a_table_keyed_by_id_are_not_quoted(labelled: Path, tmp_path: Path) -> None:
+    rows = [{"id": row["id"], "verdict": ("no", "yes")[row["correct"]]} for row in samples()]
+    file = table(tmp_path / "labels.csv", rows)
+    result = calibrate(labelled, score="good", ratings=file, label="verdict")
+    assert result.calibrator.labels.n == 400
+    assert not any("None" in note for note in result.notes)
+    words = calibrate(scored(200, 40), score="jev", label="human")
+    assert "label human, read as right: good (160); as wrong: bad (40)" in words.notes

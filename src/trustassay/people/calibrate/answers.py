@@ -288,8 +288,10 @@ def _describe_reading(answers: StudyAnswers, label: Label) -> str:
     """Return which words of a label are read as right and which as wrong, the frequent ones."""
     texts: dict[float, Counter[str]] = {1.0: Counter(), 0.0: Counter()}
     for row, value in zip(answers.rows, label.values.tolist(), strict=True):
-        if value in texts:
-            texts[value][str(row.fields.get(label.name))[:MAX_WORD_SHOWN]] += 1
+        text = row.fields.get(label.name)
+        # Labels of another file are not among the fields.
+        if value in texts and text is not None:
+            texts[value][str(text)[:MAX_WORD_SHOWN]] += 1
     # 0 and 1 need no explanation.
     if not {text for counts in texts.values() for text in counts} - {"0", "1", "0.0", "1.0"}:
         return ""
