@@ -108,7 +108,8 @@ def test_columns_of_scores_are_no_ratings(cli: Cli, tmp_path: Path) -> None:
     output = cli("agree", "r.csv")
     assert output.status == 2
     assert (
-        f"{sentence}. No ratings are left to compare; if these are, --levels 0..100" in output.err
+        f"{sentence}. No ratings are left to compare: --rater COLUMN names a column of words"
+        in output.err
     )
     # A scale that is declared may have more levels, and words are no numbers.
     (tmp_path / "r.csv").write_text(

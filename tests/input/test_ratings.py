@@ -279,3 +279,12 @@ def test_the_choices_of_annotate_are_the_scale(
     ]
     found = read(tmp_path, "".join(f"{json.dumps(line)}\n" for line in lines), "r.jsonl")
     assert (found.scale, found.categories) == (scale, categories)
+
+
+def test_rows_that_nobody_rated_are_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("item,rater,rating\na,anna,1\na,bela,0\nb,,\n")
+    assert [rating.item for rating in read_ratings(path).ratings] == ["a", "a"]
+    path.write_text("item,rater,rating\na,anna,1\nb,,1\n")
+    with pytest.raises(InputError, match=r"r\.csv:3: expected an item and a rater"):
+        read_ratings(path)

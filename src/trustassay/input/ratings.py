@@ -274,6 +274,9 @@ def _read_cells(
             continue
         if long:
             columns = [(cell["rater"], column_names["rating"])]
+        # A long table of all answers has rows that nobody rated.
+        if long and not cell["rater"] and not _read_text(_get_cell(row, column_names["rating"])):
+            continue
         if not cell["item"] or (long and not cell["rater"]):
             faults.append(f"{where}: expected an item{' and a rater' if long else ''}")
             continue

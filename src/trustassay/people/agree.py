@@ -165,8 +165,8 @@ def leave_out_scores(ratings: Ratings, source: Any) -> tuple[Ratings, list[str]]
     ]
     if len(scores) == len(values):
         raise UsageError(
-            f"{'; '.join(remarks)}. No ratings are left to compare; if these are, --levels 0..100 "
-            "names their scale"
+            f"{'; '.join(remarks)}. No ratings are left to compare: --rater COLUMN names a column "
+            "of words, --levels 0..100 the scale if these are ratings"
         )
     left = [rating for rating in ratings.ratings if rating.rater not in scores]
     return replace(ratings, ratings=left), remarks
