@@ -282,8 +282,7 @@ def _labelled(seed: int) -> list[str]:
         f"label runs/one --auroc judge --width 0.2 --plan q.jsonl --number 20 {tail}",
         f"label runs/one --compare good poor --plan p.jsonl --number 20 {tail}",
         f"calibrate runs/one --label labels.right --at-most 0.3 --score judge --page c.html {tail}",
-        "calibrate runs/one --label labels.right --score faithfulness.support --out "
-        f"i.json {tail}",
+        f"calibrate runs/one --label labels.right --score faithfulness.support --out i.json {tail}",
         f"score answers.jsonl --metric judge:repeats=3 --metric faithfulness --judge {PY}judge "
         f"{LEXICAL} --calibrator calibrator.json --out runs/calibrated {tail}",
         f"gate runs/one --min judge.mean=3 --max faithfulness.contradicted=5 {tail} "
