@@ -42,7 +42,7 @@ PARSED_ONLY = {
     r"^trustassay gate runs/new": "tests/cli/test_gate.py has such runs",
     r"Prompt .*Reply|models\.html|shard|--engine|^trustassay merge": "reads other files",
     r"^trustassay calibrate\b|--calibrator": "reads labelled runs, as tests/cli/test_calibrate.py",
-    r"^trustassay monitor .*--audit": "reads a calibrator; tests/cli/test_monitor_audit.py has some",
+    r"^trustassay monitor .*--audit": "reads a calibrator; see tests/cli/test_monitor_audit.py",
     r"systemone:|decisions:": "asks a server; see tests/backends/test_decision_models.py",
     r"s3://|duckdb:": "reads from elsewhere, as tests/ray does",
     r"^trustassay study\b": "reads labelled runs; tests/cli/test_study.py has them",
