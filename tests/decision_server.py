@@ -30,21 +30,21 @@ def marks(*texts: Any) -> dict[str, list[float]]:
     Of several marks of a name the first counts.
     """
     for text in texts:
-        found: dict[str, list[float]] = {}
+        result: dict[str, list[float]] = {}
         for mark in MARK.findall(str(text)):
             words = mark.split()
             name = words[0] if words and words[0].isalpha() else ""
             try:
-                found.setdefault(name, [float(word) for word in words[bool(name) :]])
+                result.setdefault(name, [float(word) for word in words[bool(name) :]])
             except ValueError:
                 continue
-        if found:
-            return found
+        if result:
+            return result
     return {}
 
 
-def chances(found: Mapping[str, list[float]], n: int) -> list[float]:
-    return found.get("") or [round(1 / n, 4)] * n
+def chances(result: Mapping[str, list[float]], n: int) -> list[float]:
+    return result.get("") or [round(1 / n, 4)] * n
 
 
 class DecisionServer:
@@ -113,27 +113,27 @@ class DecisionServer:
             return 501, {"error": {"message": "not a decision model"}}, {}
         answers, diagnostics = {}, {}
         for key, question in body["questions"].items():
-            found = marks(question["instructions"], body["state"])
+            result = marks(question["instructions"], body["state"])
             if not question["instructions"].strip():
                 return self._refuse("instructions are required", key)
-            if "bad" in found:
+            if "bad" in result:
                 return self._refuse("cannot be asked", key)
-            if "lose" in found:
+            if "lose" in result:
                 continue
-            mass = found.get("mass", [0.98])[0]
+            mass = result.get("mass", [0.98])[0]
             kind, criteria = question["type"], question.get("criteria")
             if kind == "noul":
-                answer: Json = {"noul": chances(found, 2)[0]}
+                answer: Json = {"noul": chances(result, 2)[0]}
             elif kind == "choice":
                 assert 2 <= len(criteria) <= 26
                 names = list(criteria)
                 answer = {
-                    "probabilities": dict(zip(names, chances(found, len(names)), strict=True))
+                    "probabilities": dict(zip(names, chances(result, len(names)), strict=True))
                 }
                 answer["choice"] = max(answer["probabilities"], key=answer["probabilities"].get)
             else:
                 assert kind == "score" and isinstance(criteria, list)
-                row = chances(found, len(criteria))
+                row = chances(result, len(criteria))
                 answer = {"probabilities": {str(i): p for i, p in enumerate(row)}, "legend": {}}
                 answer["score"] = sum(i * p for i, p in enumerate(row))
             if kind != "noul" or self.dialect == "vllm":
@@ -155,20 +155,20 @@ class DecisionServer:
         answers = []
         for place, question in enumerate(body["questions"]):
             assert question.get("name", "x") is not None
-            found = marks(question["instructions"], body["input"])
-            if "bad" in found:
+            result = marks(question["instructions"], body["input"])
+            if "bad" in result:
                 return self._refuse("cannot be asked", str(place))
-            if "lose" in found:
+            if "lose" in result:
                 continue
             kind = question["type"]
             answer: Json = {"type": kind, "name": question["name"] if self.names else None}
-            if "refuse" in found and self.dialect == "openai":
+            if "refuse" in result and self.dialect == "openai":
                 answer["refusal"] = "I cannot judge this."
             elif kind == "predicate":
-                answer["probability"] = chances(found, 2)[0]
+                answer["probability"] = chances(result, 2)[0]
             else:
                 options = question["choices" if kind == "choice" else "levels"]
-                row = chances(found, len(options))
+                row = chances(result, len(options))
                 answer["probabilities"] = [
                     {"value": option.get("value", i), "probability": p}
                     | ({"label": option["label"]} if kind == "score" else {})

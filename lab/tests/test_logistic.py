@@ -42,12 +42,12 @@ def test_whole_clusters_and_balanced_classes(seed: int, folds: int) -> None:
     rng = np.random.default_rng(seed)
     clusters = rng.integers(0, 150, 400)
     labels = (rng.random(400) < 0.3).astype(float)
-    found = fold_numbers(clusters, labels, folds, rng)
-    assert all(len(set(found[clusters == one])) == 1 for one in set(clusters.tolist()))
-    assert set(found.tolist()) == set(range(folds))
-    shares = [labels[found == fold].sum() / labels.sum() for fold in range(folds)]
+    result = fold_numbers(clusters, labels, folds, rng)
+    assert all(len(set(result[clusters == one])) == 1 for one in set(clusters.tolist()))
+    assert set(result.tolist()) == set(range(folds))
+    shares = [labels[result == fold].sum() / labels.sum() for fold in range(folds)]
     assert max(shares) - min(shares) < 8 / labels.sum()  # no more than about a cluster's
-    sizes = np.bincount(found)
+    sizes = np.bincount(result)
     assert sizes.max() - sizes.min() < 25
 
 
@@ -82,8 +82,8 @@ def test_combination_as_scikit_learn(seed: int, n: int) -> None:
     scaled = np.where(np.isnan(given), 0, StandardScaler().fit_transform(given))
     design = np.column_stack([scaled, missing]) if missing.any() else scaled
     reference = LogisticRegression(C=1, tol=1e-12, max_iter=10_000).fit(design, y)
-    found = fit_combination(given, y)
-    assert found.probabilities(given) == pytest.approx(
+    result = fit_combination(given, y)
+    assert result.probabilities(given) == pytest.approx(
         reference.predict_proba(design)[:, 1], abs=1e-4
     )
 
@@ -96,15 +96,15 @@ def test_missing_scores_have_their_own_share_and_are_not_imputed() -> None:
     lacking = rng.random(n) < 0.4
     y[lacking] = rng.random(lacking.sum()) < 0.9  # those without are right nine times in ten
     second = rng.normal(size=n)  # says nothing
-    found = fit_combination(np.stack([np.where(lacking, NAN, x), second], axis=1), y)
-    assert found.probabilities([[NAN, 0.0]])[0] == pytest.approx(0.9, abs=0.02)
-    assert found.probabilities([[0.5, 0.0]])[0] == pytest.approx(0.5, abs=0.04)
+    result = fit_combination(np.stack([np.where(lacking, NAN, x), second], axis=1), y)
+    assert result.probabilities([[NAN, 0.0]])[0] == pytest.approx(0.9, abs=0.02)
+    assert result.probabilities([[0.5, 0.0]])[0] == pytest.approx(0.5, abs=0.04)
 
 
 def test_what_the_fit_never_saw_has_no_probability() -> None:
     table = np.array([[0, 1.0], [1, NAN], [0, 0], [1, 1], [0.5, NAN]])
-    found = fit_combination(table, [0, 1, 0, 1, 0])
-    p = found.probabilities(np.array([[1, NAN], [NAN, 1], [NAN, NAN], [1, 1]]))
+    result = fit_combination(table, [0, 1, 0, 1, 0])
+    p = result.probabilities(np.array([[1, NAN], [NAN, 1], [NAN, NAN], [1, 1]]))
     assert np.isnan(p).tolist() == [False, True, True, False]
 
 
@@ -128,38 +128,38 @@ def test_logistic_as_scikit_learn(seed: int, n: int, d: int, penalty: float) -> 
     from sklearn.linear_model import LogisticRegression
 
     x, y = population(seed, n, d)
-    found = logistic_regression(x, y, penalty=penalty)
+    result = logistic_regression(x, y, penalty=penalty)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says so when rounding ends its search
         reference = LogisticRegression(C=1 / penalty, tol=1e-12, max_iter=10_000).fit(x, y)
-    assert found.coefficients == pytest.approx(reference.coef_[0], abs=1e-4)
-    assert found.intercept == pytest.approx(float(reference.intercept_[0]), abs=1e-4)
-    slope = x.T @ (sigmoid(x @ found.coefficients + found.intercept) - y)
-    assert np.abs(slope + penalty * found.coefficients).max() < 1e-6 * n
+    assert result.coefficients == pytest.approx(reference.coef_[0], abs=1e-4)
+    assert result.intercept == pytest.approx(float(reference.intercept_[0]), abs=1e-4)
+    slope = x.T @ (sigmoid(x @ result.coefficients + result.intercept) - y)
+    assert np.abs(slope + penalty * result.coefficients).max() < 1e-6 * n
 
 
 def test_almost_without_penalty_as_statsmodels() -> None:
     import statsmodels.api as sm
 
     x, y = population(3, 400, 3)
-    found = logistic_regression(x, y, penalty=1e-9)
+    result = logistic_regression(x, y, penalty=1e-9)
     reference = sm.Logit(y, sm.add_constant(x)).fit(disp=0).params
-    assert [found.intercept, *found.coefficients] == pytest.approx(reference.tolist(), abs=1e-6)
+    assert [result.intercept, *result.coefficients] == pytest.approx(reference.tolist(), abs=1e-6)
 
 
 def test_classes_that_can_be_separated() -> None:
-    found = logistic_regression([[-1.0], [-1.0], [1.0], [1.0]], [0, 0, 1, 1])
+    result = logistic_regression([[-1.0], [-1.0], [1.0], [1.0]], [0, 0, 1, 1])
     # by symmetry a = 0, and b solves 4 (1 - sigmoid(b)) = b
-    assert found.intercept == pytest.approx(0, abs=1e-9)
-    b = found.coefficients[0]
+    assert result.intercept == pytest.approx(0, abs=1e-9)
+    b = result.coefficients[0]
     assert 4 * (1 - sigmoid(b)) == pytest.approx(b)
     tiny = logistic_regression([[-1.0], [1.0]], [0, 1], penalty=1e-6)
     assert np.isfinite(tiny.coefficients).all()
 
 
 def test_a_table_without_columns_gives_the_share() -> None:
-    found = logistic_regression(np.empty((4, 0)), [1, 1, 1, 0])
-    assert sigmoid(found.intercept) == pytest.approx(0.75)
+    result = logistic_regression(np.empty((4, 0)), [1, 1, 1, 0])
+    assert sigmoid(result.intercept) == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize(

@@ -94,10 +94,10 @@ def test_statements_of_a_passage_share_calls_of_32(
 ) -> None:
     pairs = [(f"passage {i % 2}", f"statement {i} {{.6 .3 .1}}") for i in range(80)]
     with DecisionServer(dialect) as server:
-        found = entail_all(tmp_path, f"{scheme}:m@{server.url}", pairs)
+        result = entail_all(tmp_path, f"{scheme}:m@{server.url}", pairs)
         key = "state" if scheme == "systemone" else "input"
         sizes = sorted((body[key], len(body["questions"])) for body in server.bodies)
-    assert all(row == pytest.approx((0.6, 0.3, 0.1)) for row in found)
+    assert all(row == pytest.approx((0.6, 0.3, 0.1)) for row in result)
     assert sizes == [("passage 0", 8), ("passage 0", 32), ("passage 1", 8), ("passage 1", 32)]
     for request, reply, _ in stored(tmp_path):
         assert request[0].startswith("passage") and "statement" in request[1]
@@ -121,11 +121,11 @@ def test_what_fails_fails_alone(scheme: str, dialect: str, tmp_path: Path) -> No
     statements += ["{bad} wrong", "{.2 .7 .1} {mass .49} vague"]
     statements += ["{refuse} refused"] if dialect == "openai" else []
     with DecisionServer(dialect) as server:
-        found = entail_all(tmp_path, f"{scheme}:m@{server.url}", [("p", s) for s in statements])
+        result = entail_all(tmp_path, f"{scheme}:m@{server.url}", [("p", s) for s in statements])
         # The question that was named is left out of the second call.
         sizes = [len(body["questions"]) for body in server.bodies]
         assert sizes == [len(statements), len(statements) - 1]
-    fine, unsummed, near, lost, bad, vague, *refused = found
+    fine, unsummed, near, lost, bad, vague, *refused = result
     assert fine == pytest.approx((0.7, 0.2, 0.1))
     assert isinstance(unsummed, UnparsedError) and "sum to 0.900" in str(unsummed)
     assert near == pytest.approx((0.7 / 1.005, 0.205 / 1.005, 0.1 / 1.005), abs=1e-6)
@@ -146,9 +146,9 @@ def test_too_long_is_a_failure_and_nothing_is_cut(tmp_path: Path) -> None:
     with DecisionServer("typesafe", *[too_long] * 3) as server:
         pairs = [("p" * 500, f"{{.7 .2 .1}} {i}") for i in range(2)]
         # Together they are too long, and then each is tried alone.
-        found = entail_all(tmp_path, f"systemone:m@{server.url}", pairs)
-        assert all(isinstance(error, CallError) and error.kind == "refused" for error in found)
-        assert "max_tokens_exceeded" in str(found[0])
+        result = entail_all(tmp_path, f"systemone:m@{server.url}", pairs)
+        assert all(isinstance(error, CallError) and error.kind == "refused" for error in result)
+        assert "max_tokens_exceeded" in str(result[0])
         assert [len(body["questions"]) for body in server.bodies] == [2, 1, 1]
         assert all(body["state"] == "p" * 500 for body in server.bodies)
 
@@ -157,8 +157,8 @@ def test_too_long_is_a_failure_and_nothing_is_cut(tmp_path: Path) -> None:
 def test_temporary_failures_are_tried_again(status: int, tmp_path: Path) -> None:
     asked = ({"Retry-After": "0.01"}, {"retry-after-ms": "10"})
     with DecisionServer("typesafe", *[(status, {"error": "busy"}, how) for how in asked]) as server:
-        (found,) = entail_all(tmp_path, f"systemone:m@{server.url}", [("p", "{.7 .2 .1}")])
-        assert found == pytest.approx((0.7, 0.2, 0.1)) and len(server.requests) == 3
+        (result,) = entail_all(tmp_path, f"systemone:m@{server.url}", [("p", "{.7 .2 .1}")])
+        assert result == pytest.approx((0.7, 0.2, 0.1)) and len(server.requests) == 3
 
 
 def test_a_wait_in_milliseconds_is_obeyed(tmp_path: Path) -> None:
@@ -177,31 +177,31 @@ def test_a_wait_in_milliseconds_is_obeyed(tmp_path: Path) -> None:
 def test_a_server_without_decisions_is_asked_once(tmp_path: Path) -> None:
     pairs = [(f"p{i}", "{.7 .2 .1}") for i in range(4)]
     with DecisionServer("llamacpp") as server:
-        found = entail_all(tmp_path, f"systemone:chat@{server.url}?concurrency=1", pairs)
-        assert [getattr(error, "kind", "") for error in found] == ["closed"] * 4
-        assert "not a decision model" in str(found[0]) and len(server.requests) == 1
+        result = entail_all(tmp_path, f"systemone:chat@{server.url}?concurrency=1", pairs)
+        assert [getattr(error, "kind", "") for error in result] == ["closed"] * 4
+        assert "not a decision model" in str(result[0]) and len(server.requests) == 1
 
 
 def test_the_decisions_of_sglang_are_told_from_those_of_openai(tmp_path: Path) -> None:
     with DecisionServer("sglang") as server:
-        (found,) = entail_all(tmp_path, f"decisions:m@{server.url}", [("p", "s")])
-    assert isinstance(found, CallError) and found.kind == "closed"
-    assert f"use systemone:m@{server.url}" in str(found)
+        (result,) = entail_all(tmp_path, f"decisions:m@{server.url}", [("p", "s")])
+    assert isinstance(result, CallError) and result.kind == "closed"
+    assert f"use systemone:m@{server.url}" in str(result)
 
 
 def test_failures_of_a_call_are_not_asked_one_by_one(tmp_path: Path) -> None:
     failures: list[Response] = [(500, {"error": "broken"}, {})] * 2
     pairs = [("p", f"{{.7 .2 .1}} {i}") for i in range(5)]
     with DecisionServer("typesafe", *failures) as server:
-        found = entail_all(tmp_path, f"systemone:m@{server.url}?tries=2", pairs)
-        assert [getattr(error, "kind", "") for error in found] == ["server"] * 5
+        result = entail_all(tmp_path, f"systemone:m@{server.url}?tries=2", pairs)
+        assert [getattr(error, "kind", "") for error in result] == ["server"] * 5
         assert len(server.requests) == 2
 
 
 def test_a_key_never_comes_back(tmp_path: Path) -> None:
     with DecisionServer("typesafe", (400, {"error": f"bad key {KEY}"}, {})) as server:
-        (found,) = entail_all(tmp_path, f"systemone:m@{server.url}", [("p", "s")])
-    assert isinstance(found, CallError) and KEY not in str(found) and "[key]" in str(found)
+        (result,) = entail_all(tmp_path, f"systemone:m@{server.url}", [("p", "s")])
+    assert isinstance(result, CallError) and KEY not in str(result) and "[key]" in str(result)
     assert KEY not in repr(load("entailer", f"systemone:m@{server.url}").name)
 
 

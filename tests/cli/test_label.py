@@ -171,6 +171,11 @@ def test_a_plan_for_calibrate_of_a_table(cli: Cli, table: Path) -> None:
     assert "100 drawn, 50 of them rated\n50 labels missing" in second.err
     refused = cli("study", table, "--ratings", "ratings.jsonl")
     assert refused.status == 2
+    # A table that people made stays theirs: `annotate` writes a file beside it.
+    item = json.loads(Path(plan).read_text().splitlines()[2])["answers"][0]["id"]
+    Path("hand.csv").write_text(f"item,rater,rating\n{item},anna,5\n")
+    by_hand = cli(*words, "--ratings", "hand.csv", "--at-least", "4")
+    assert commands(by_hand.err)[0][-2:] == ["--out", "ratings.jsonl"]
 
 
 def test_plans_for_one_purpose_are_refused_by_the_other(cli: Cli, run: Path) -> None:

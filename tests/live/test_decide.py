@@ -189,3 +189,19 @@ def test_without_a_score_nothing_is_accepted(made: Path) -> None:
     decision = decide(read_calibrator(made), math.nan, "")
     assert decision["decision"] == "ask"
     json.dumps(decision, allow_nan=False)
+
+
+def test_scores_of_another_judge_are_not_accepted(tmp_path: Path) -> None:
+    path = calibrator(tmp_path / "c.json", judges={"model": ["m-1"]})
+    bodies: list[Any] = [
+        {"score": 0.9, "judge": {"model": "m-1"}},
+        {"score": 0.9, "judge": {"model": "m-2"}},
+        {"score": 0.9},
+        {"score": 0.9, "judge": "m-1"},
+    ]
+    same, other, unnamed, damaged = asked(path, *bodies)
+    assert same.json()["decision"] == "accept"
+    assert (other.json()["decision"], other.json()["valid"]) == ("ask", False)
+    assert other.json()["reason"] == "model is 'm-2', which no labelled answer had"
+    assert "expected the judge's model in the field judge" in unnamed.json()["reason"]
+    assert damaged.status_code == 422 and "judge" in damaged.text

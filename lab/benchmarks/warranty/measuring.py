@@ -201,7 +201,7 @@ def _draw_groups(scores: Floats, wrong: Floats, groups: Places, alpha: float, la
         names = np.repeat(np.arange(len(drawn)), [len(one) for one in drawn])
         of = scores[places], wrong[places]
         thresholds = {
-            "walk": walk(*of, alpha=alpha, delta=DELTA, labels=_round_up(len(places))),
+            "walk": walk(*of, alpha=alpha, delta=DELTA),
             "--group": find_grouped_threshold(
                 *of, names, alpha=alpha, delta=DELTA, count_largest=largest
             ),
@@ -221,11 +221,6 @@ def _draw_groups(scores: Floats, wrong: Floats, groups: Places, alpha: float, la
         accepted, broken = np.mean(outcomes, axis=0).tolist()
         row[way] = {"accepted": round(accepted, 4), "broken": round(broken, 4)}
     return row
-
-
-def _round_up(labels: int) -> int:
-    """Return a number of labels for which the boundary may be computed: it serves all fewer."""
-    return -(-labels // 20) * 20
 
 
 def _count_largest(scores: Floats, groups: Places, above: float) -> int:

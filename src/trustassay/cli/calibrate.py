@@ -207,6 +207,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         _apply(apply, sources, score, sheet, out, as_json)
         return
     from trustassay.people.calibrate.command import calibrate as run_calibrate
+    from trustassay.people.calibrate.command import is_another_look
     from trustassay.people.calibrate.screen import build_document
 
     # 1. Nothing that is read is overwritten, and a look before is noticed.
@@ -243,7 +244,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         complain(one_line(note))
     for line in result.lines:
         say(line)
-    if last is not None and _is_another_look(last, result.calibrator):
+    if last is not None and is_another_look(last, result.calibrator):
         complain(
             f"{out} was made from {last.labels.n:,} labels of {last.labels.name}: each further "
             "look may break the promise, too; --looks plans several"
@@ -278,14 +279,6 @@ def _read_last(out: Path) -> Calibrator | None:
         return read_calibrator(out) if out.is_file() else None
     except InputError:
         return None
-
-
-def _is_another_look(last: Calibrator, now: Calibrator) -> bool:
-    """Whether labels were looked at before, without a plan for both looks."""
-    before = (last.score.name, last.labels.name)
-    is_planned = all(promise.looks == 1 for promise in last.promises)
-    more = last.labels.n < now.labels.n or not is_planned
-    return more and before == (now.score.name, now.labels.name)
 
 
 def _apply(

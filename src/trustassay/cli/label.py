@@ -269,6 +269,7 @@ def _label_for_calibration(
     as_json: bool,
 ) -> None:
     """Begin or continue a plan for calibrate, and print what to rate and what comes then."""
+    from trustassay.input.journal import is_journal
     from trustassay.people.label.calibration_work import CalibrationWork
     from trustassay.people.label.command import default_plan
 
@@ -282,11 +283,14 @@ def _label_for_calibration(
     say(work.describe_missing(progress))
     is_run = source.is_dir()
     files = list(labels.ratings) or [Path("ratings.jsonl")]
+    # `annotate` continues no file that it did not write.
+    journals = [path for path in files if not path.exists() or is_journal(path)]
+    journal = journals[0] if journals else Path("ratings.jsonl")
     has_golds = is_run and _has_golds(source)
     if progress.waiting:
         say(f"{amount(len(progress.waiting), 'answer')} to rate now; the plan grows as you rate:")
         rubric = ["--rubric", "verdict"] if has_golds else []
-        rate = ("annotate", source, "--plan", path, "--rater", "NAME", *rubric, "--out", files[0])
+        rate = ("annotate", source, "--plan", path, "--rater", "NAME", *rubric, "--out", journal)
         say(f"  {_format_command(*rate)}")
         if is_run and path == default_plan(source):
             say(f"  or {_format_command('view', source, '--rate', 'NAME', *rubric)}")

@@ -1,7 +1,7 @@
 """``POST /v1/decide``: whether to accept an answer, by a calibrator that an audit may withdraw."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -156,10 +156,22 @@ def _decide_scores(calibrator: Calibrator, content: Any) -> Response:
     try:
         value = read_json(kind, content.get(name, ""), name)
         of = read_json(str, content.get("by", ""), "by")
+        judge = read_json(Mapping[str, str], content.get("judge", {}), "judge")
     except ValueError as error:
         field, _, message = str(error).partition(": ")
         problems = [{"field": field, "message": message}]
         return requests.fault(422, "nothing was decided", problems=problems)
     scores = [math.nan if score is None else score for score in (value if is_list else [value])]
-    decisions = [decide(calibrator, score, of) for score in scores]
+    fault = _find_other_judge(calibrator, judge)
+    decisions = [decide(calibrator, score, of, fault) for score in scores]
     return requests.reply({"decisions": decisions} if is_list else decisions[0])
+
+
+def _find_other_judge(calibrator: Calibrator, judge: Mapping[str, str]) -> str:
+    """Return why scores are not of the judge that was calibrated; empty if they are."""
+    for name, known in calibrator.score.source.judges.items():
+        if name not in judge:
+            return f"expected the judge's {name} in the field judge, since the calibrator names it"
+        if judge[name] not in known:
+            return f"{name} is {judge[name][:60]!r}, which no labelled answer had"
+    return ""

@@ -217,7 +217,7 @@ def _crossing_probability(counts: Places, tolerated: Places, alpha: float) -> fl
 
 
 def walk(
-    scores: ArrayLike, wrong: ArrayLike, *, alpha: float, delta: float, labels: int | None = None
+    scores: ArrayLike, wrong: ArrayLike, *, alpha: float, delta: float
 ) -> AcceptanceThreshold | None:
     """Return the lowest threshold at which few enough labelled answers are wrong.
 
@@ -231,7 +231,6 @@ def walk(
             been fitted on these labels.
         wrong: 1 where the answer is wrong, else 0, shape (n,).
         alpha: the largest share that may be wrong. delta: how often the promise may fail.
-        labels: the number for which the boundary is computed, if it is not n.
 
     Returns:
         ``None`` where no threshold passes.
@@ -240,7 +239,7 @@ def walk(
     n = len(ranked)
     if not n:
         return None
-    limits = compute_boundary(labels or n, alpha, delta).at_each(labels or n)[:n]
+    limits = compute_boundary(n, alpha, delta).at_each(n)
     passing = ends[errors[ends] <= limits[ends]]
     if not len(passing):
         return None

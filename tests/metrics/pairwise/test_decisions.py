@@ -16,8 +16,8 @@ PAIR = {"id": "a", "question": "q", "response": "first {%s}", OTHER_RESPONSE: "o
 
 def compare(uri: str, here: str, there: str, **options: Any) -> Any:
     sample = {**PAIR, "response": f"first {here}", OTHER_RESPONSE: f"other {there}"}
-    (found,) = score([sample], metrics=[Pairwise(**options)], judge=uri).assessments
-    return found
+    (result,) = score([sample], metrics=[Pairwise(**options)], judge=uri).assessments
+    return result
 
 
 @pytest.mark.parametrize("scheme", ["systemone", "decisions"])
@@ -28,20 +28,20 @@ def compare(uri: str, here: str, there: str, **options: Any) -> Any:
 def test_a_choice_in_both_orders(scheme: str, mark: str, verdict: str) -> None:
     with DecisionServer("vllm") as server:
         # The same probabilities for both places, whatever stands there.
-        found = compare(f"{scheme}:m@{server.url}", mark, mark)
+        result = compare(f"{scheme}:m@{server.url}", mark, mark)
         key = "state" if scheme == "systemone" else "input"
         states = [body[key] for body in server.bodies]
-    assert found.verdict == verdict
+    assert result.verdict == verdict
     assert sorted(state.index("first") < state.index("other") for state in states) == [False, True]
-    rows = [row for row in found.evidence if "choice" in row]
+    rows = [row for row in result.evidence if "choice" in row]
     assert all("no reason" in row["reply"] for row in rows) == (verdict != "unreadable")
 
 
 def test_a_preference_that_holds_in_both_orders_wins() -> None:
     with DecisionServer("vllm") as server:
         # The mark that comes first counts: it is that of the answer in place A.
-        found = compare(f"systemone:m@{server.url}", "{.8 .1 .1}", "{.1 .8 .1}")
-    assert (found.verdict, found.score) == ("win", 1)
+        result = compare(f"systemone:m@{server.url}", "{.8 .1 .1}", "{.1 .8 .1}")
+    assert (result.verdict, result.score) == ("win", 1)
 
 
 def test_a_prompt_of_the_user_is_refused(tmp_path: Any) -> None:

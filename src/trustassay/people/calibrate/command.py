@@ -282,6 +282,14 @@ def check_score(answers: ScoredAnswers) -> None:
     )
 
 
+def is_another_look(last: Calibrator, now: Calibrator) -> bool:
+    """Whether labels of this score were looked at before, without a plan for both looks."""
+    before = (last.score.name, last.labels.name)
+    is_planned = all(promise.looks == 1 for promise in last.promises)
+    more = last.labels.n < now.labels.n or not is_planned
+    return more and before == (now.score.name, now.labels.name)
+
+
 def _choose_labels(
     answers: ScoredAnswers,
     looks: Sequence[int],

@@ -318,7 +318,7 @@ def _count_source(
     days = np.array(_read_days(answers, source, options.extra, fallback))
     current = days >= state.since
     judged = current & _find_judged_alike(state, calibrator, answers, source, days, current)
-    changed, notes = 0, list[str]()
+    changed, uncompared, notes = 0, 0, list[str]()
     for day in np.unique(days[judged]).tolist():
         here = judged & (days == day)
         content = state.days.setdefault(day, AuditedDay())
@@ -326,10 +326,17 @@ def _count_source(
         # Where all answers are rated, they were chosen for rating and are not all of the day.
         if np.isnan(answers.wrong[here]).any():
             _count_scores(content, calibrator, answers, here)
+        else:
+            uncompared += 1
         if len(content.rated) > MAX_ITEMS:
             raise InputError(f"{source}: {day}: expected at most {MAX_ITEMS:,} rated answers a day")
     if np.isnan(answers.wrong).all():
         notes.append(f"{source}: no answer is rated ({', '.join(options.label) or 'ratings'})")
+    if uncompared:
+        notes.append(
+            f"{source}: all answers of {amount(uncompared, 'day')} are rated, so their scores are "
+            "not compared with those of the calibration; give all answers of a day"
+        )
     if changed:
         notes.append(f"{source}: {amount(changed, 'other rating')} than before; the first counts")
     return notes
