@@ -168,6 +168,9 @@ def test_a_good_system_is_accepted_as_a_whole(tmp_path: Path) -> None:
         assert result.share == 1 and result.above == -math.inf
         assert result.text.startswith("Accept all answers: 100 % of 150")
         assert result.accept(0.0) and not result.accept(math.nan)
+    rows = [*scored(150, 0), {"jev": "", "human": "good"}]
+    part = calibrate(table(tmp_path / "part.csv", rows), score="jev", label="human")
+    assert part.text.startswith("Accept all answers that have a score: 99 % of 151")
 
 
 def test_a_frame_and_records_mean_the_same_as_the_file(tmp_path: Path) -> None:

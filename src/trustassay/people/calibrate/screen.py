@@ -64,7 +64,7 @@ def describe_threshold(result: Calibration, promise: ThresholdPromise) -> str:
     """Return which answers a promise accepts, in words."""
     score = result.calibrator.score
     if promise.above is None:
-        return "all answers"
+        return "all answers" if promise.share == 1 else "all answers that have a score"
     sign = ">" if score.sign > 0 else "<"
     return f"answers with {score.name} {sign} {score.sign * promise.above:.4g}"
 
