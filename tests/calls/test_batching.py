@@ -1,6 +1,7 @@
 """Single requests become batches: asked once, within limits, sorted, and failing alone."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,19 @@ from hypothesis import strategies as st
 
 from tests.support import YES, Pair, Recorder
 from trustassay.calls.backends import Backends
-from trustassay.calls.batching import BatchingPolicy, batches
+from trustassay.calls.batching import BATCHES_PER_ROUND, BatchingPolicy, batches
 from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.prices import CHARACTERS_PER_TOKEN
 from trustassay.calls.store import CallStore
-from trustassay.core.capabilities import BatchLimits, Entailment, Probabilities
+from trustassay.core.capabilities import (
+    BatchLimits,
+    ChatRequest,
+    EndpointLimits,
+    Entailment,
+    Probabilities,
+    Reply,
+)
+from trustassay.core.fair_queue import CURRENT_FLOW, Flow
 from trustassay.errors import BackendError
 
 
@@ -330,3 +339,128 @@ def test_without_an_entailer_a_metric_is_told_so() -> None:
         await gatherers.close()
 
     asyncio.run(work())
+
+
+# ---- several callers ----
+
+
+class GatedEntailer(Recorder):
+    """Computes a batch when it may; notes the batches in their order."""
+
+    def __init__(self) -> None:
+        super().__init__(limits=BatchLimits(items=4, tokens=None))
+        self.may_go = threading.Semaphore(0)
+
+    def scores(self, pairs: Sequence[Pair]) -> Probabilities:
+        assert self.may_go.acquire(timeout=10)
+        return super().scores(pairs)
+
+
+def serve_callers(
+    entailer: GatedEntailer, come: Sequence[tuple[str, Sequence[str]]]
+) -> list[list[Any]]:
+    """Let each caller ask when the first batch of the one before is being computed."""
+
+    async def ask_as(models: SampleModels, caller: str, premises: Sequence[str]) -> list[Any]:
+        CURRENT_FLOW.set(Flow(caller))
+        return await asyncio.gather(
+            *(models.entail(premise, "") for premise in premises), return_exceptions=True
+        )
+
+    async def work() -> list[list[Any]]:
+        client = Client(Backends.of(entail=entailer), CallOptions())
+        models = SampleModels(client)
+        try:
+            asking = []
+            for caller, premises in come:
+                asking.append(asyncio.create_task(ask_as(models, caller, premises)))
+                # until its requests are queued, or the first of them is being computed
+                await asyncio.sleep(0.05)
+            entailer.may_go.release(1000)
+            return await asyncio.gather(*asking)
+        finally:
+            await client.close()
+
+    return asyncio.run(asyncio.wait_for(work(), 20))
+
+
+def test_a_newcomer_is_served_before_the_rest_of_a_long_list() -> None:
+    entailer = GatedEntailer()
+    long = [f"long {number:03d}" for number in range(100)]
+    replies = serve_callers(entailer, [("a", long), ("b", ["short 1", "short 2"])])
+    assert [len(part) for part in replies] == [100, 2]
+    place = next(n for n, batch in enumerate(entailer.batches) if ("short 1", "") in batch)
+    # the batch that was being computed, then a round of both callers
+    assert place <= BATCHES_PER_ROUND
+    assert sum(entailer.asked.values()) == 102
+
+
+def test_a_request_that_is_last_of_a_list_is_answered_at_the_turn_of_who_asks_again() -> None:
+    entailer = GatedEntailer()
+    long = [f"long {number:03d}" for number in range(100)]
+    replies = serve_callers(entailer, [("a", long), ("b", ["long 099"])])
+    assert [len(part) for part in replies] == [100, 1]
+    place = next(n for n, batch in enumerate(entailer.batches) if ("long 099", "") in batch)
+    assert place <= BATCHES_PER_ROUND
+    assert set(entailer.asked.values()) == {1}
+
+
+def test_requests_whose_callers_have_gone_are_not_computed() -> None:
+    entailer = GatedEntailer()
+
+    async def work() -> None:
+        client = Client(Backends.of(entail=entailer), CallOptions())
+        models = SampleModels(client)
+        try:
+            staying = asyncio.ensure_future(models.entail("stays", ""))
+            await asyncio.sleep(0.05)
+            leaving = [
+                asyncio.ensure_future(models.entail(f"leaves {number}", "")) for number in range(20)
+            ]
+            for future in leaving:
+                future.cancel()
+            entailer.may_go.release(100)
+            await staying
+            # the same again is a new request, and does not wait for the one that was dropped
+            await models.entail("leaves 3", "")
+        finally:
+            await client.close()
+
+    asyncio.run(asyncio.wait_for(work(), 20))
+    assert dict(entailer.asked) == {("stays", ""): 1, ("leaves 3", ""): 1}
+
+
+def test_calls_to_an_endpoint_wait_for_their_callers_turn() -> None:
+    class SlowEndpoint:
+        name = "slow"
+        limits = EndpointLimits(concurrency=2)
+
+        def __init__(self) -> None:
+            self.order: list[str] = []
+
+        async def reply(self, request: ChatRequest) -> Reply:
+            self.order.append(str(request.messages[-1].content))
+            await asyncio.sleep(0.002)
+            return Reply("yes")
+
+    endpoint = SlowEndpoint()
+
+    async def ask_as(models: SampleModels, caller: str, texts: Sequence[str]) -> None:
+        CURRENT_FLOW.set(Flow(caller))
+        await asyncio.gather(*(models.chat(text) for text in texts))
+
+    async def work() -> None:
+        client = Client(Backends.of(chat={"model": endpoint}), CallOptions())
+        models = SampleModels(client)
+        try:
+            long = asyncio.create_task(ask_as(models, "a", [f"long {n}" for n in range(300)]))
+            await asyncio.sleep(0.05)
+            await ask_as(models, "b", ["short 1", "short 2"])
+            place = endpoint.order.index("short 2")
+            await long
+            assert place < 150, place
+        finally:
+            await client.close()
+
+    asyncio.run(asyncio.wait_for(work(), 20))
+    assert len(endpoint.order) == 302

@@ -21,7 +21,7 @@ IN_PROGRESS = "trustassay_samples_in_progress"
 def test_what_is_beyond_the_capacity_is_told_to_come_again(tmp_path: Path) -> None:
     entailer = waiting_entailer(tmp_path)
     with (
-        serving(tmp_path, *entailer, "--capacity", "3") as one,
+        serving(tmp_path, *entailer, "--capacity", "3", "--per-caller", "3") as one,
         ThreadPoolExecutor() as threads,
     ):
         first = [threads.submit(one.score, record(i)) for i in range(2)]
@@ -29,7 +29,7 @@ def test_what_is_beyond_the_capacity_is_told_to_come_again(tmp_path: Path) -> No
         both = one.score(records(2))
         assert both.status == 429
         assert int(both.headers["retry-after"]) >= 1
-        assert "2 samples are in progress" in both.error["message"]
+        assert "2 samples of this caller are in progress" in both.error["message"]
         last = threads.submit(one.score, [record(2)])
         one.until(IN_PROGRESS, 3)
         assert one.score(record(3)).status == 429
@@ -38,6 +38,54 @@ def test_what_is_beyond_the_capacity_is_told_to_come_again(tmp_path: Path) -> No
         (tmp_path / "go").touch()
         assert [found.result().status for found in (*first, last)] == [200, 200, 200]
         assert one.score(record(3)).status == 200
+
+
+def test_a_caller_with_a_full_share_does_not_keep_others_out(tmp_path: Path) -> None:
+    entailer = waiting_entailer(tmp_path)
+    options = ("--capacity", "4", "--per-caller", "2", "--caller-header", "X-User")
+    with serving(tmp_path, *entailer, *options) as one, ThreadPoolExecutor() as threads:
+        tasks = [threads.submit(one.score, records(2), **{"X-User": "a"})]
+        one.until(IN_PROGRESS, 2)
+        refused = one.score(record(5), **{"X-User": "a"})
+        assert refused.status == 429
+        assert "each caller may have 2 at once" in refused.error["message"]
+        # another caller, and one without the header, who is known by the address
+        tasks.append(threads.submit(one.score, record(6), **{"X-User": "b"}))
+        tasks.append(threads.submit(one.score, record(7)))
+        one.until(IN_PROGRESS, 4)
+        full = one.score(record(8), **{"X-User": "c"})
+        assert full.status == 429
+        assert "of all callers" in full.error["message"]
+        too_many = one.score(records(3), **{"X-User": "c"})
+        assert (too_many.status, "2 samples or fewer" in too_many.error["message"]) == (413, True)
+        (tmp_path / "go").touch()
+        assert [task.result().status for task in tasks] == [200] * 3
+
+
+def test_a_token_names_the_caller_whatever_the_header_says(tmp_path: Path) -> None:
+    tokens = ["first-token-of-this-test", "second-token-of-this-test"]
+    options = ("--per-caller", "1", "--caller-header", "X-User")
+    with (
+        serving(
+            tmp_path,
+            *waiting_entailer(tmp_path),
+            *options,
+            TRUSTASSAY_SERVE_TOKEN=",".join(tokens),
+        ) as one,
+        ThreadPoolExecutor() as threads,
+    ):
+
+        def score(token: str, user: str) -> Reply:
+            return one.score(record(1), **{"X-Api-Key": token, "X-User": user})
+
+        first = threads.submit(score, tokens[0], "a")
+        deadline = time.monotonic() + 30
+        while one.metric(IN_PROGRESS, **{"X-Api-Key": tokens[0]}) != 1:
+            assert time.monotonic() < deadline
+        assert score(tokens[0], "b").status == 429
+        second = threads.submit(score, tokens[1], "a")
+        (tmp_path / "go").touch()
+        assert [task.result().status for task in (first, second)] == [200, 200]
 
 
 def test_a_client_that_goes_away_gives_its_sample_up(tmp_path: Path) -> None:

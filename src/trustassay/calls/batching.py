@@ -2,9 +2,10 @@
 
 1. Requests are collected until no sample can continue without a reply.
 2. Replies that are stored, or that another process is computing, are not computed again.
-3. The others are sorted, cut into batches, and computed in a thread. For an endpoint the batches
-   (of one request, for text) are sent concurrently instead.
-4. Replies are stored before they are returned.
+3. The others wait in a queue, which serves several callers in turn.
+4. A round of them is sorted, cut into batches, and computed in a thread. For an endpoint the
+   batches (of one request, for text) are sent concurrently instead.
+5. Replies are stored before they are returned.
 """
 
 import asyncio
@@ -17,12 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from trustassay.calls.keys import Keys
 from trustassay.calls.prices import CHARACTERS_PER_TOKEN
 from trustassay.calls.store import Calls, CallStoreError, StoredCall
 from trustassay.core.capabilities import BatchLimits
+from trustassay.core.fair_queue import CURRENT_FLOW, FairQueue, Flow
 from trustassay.core.files import DiskFullError
 from trustassay.errors import BackendError
 
@@ -52,6 +54,9 @@ LOOKUP_WAIT_S = 0.05
 """Seconds to wait for a free place at an endpoint, so that cache lookups can be batched."""
 POLL_INTERVAL_S = 0.1
 """Seconds between two looks for replies that another process is requesting."""
+BATCHES_PER_ROUND = 2
+"""Batches of a local model that are computed before the next caller's turn is looked for, where
+several callers wait. More are sorted better, and let a newcomer wait longer."""
 MAX_REMEMBERED_REPLIES = 65_536
 """Most replies kept in memory; older ones are read from the store again, where there is one."""
 
@@ -88,7 +93,8 @@ class RequestCounts:
     """Time that the batches took; those of an endpoint are added up."""
 
 
-class _PendingRequest(NamedTuple, Generic[ItemT, ReplyT]):
+@dataclass(slots=True, eq=False)
+class _PendingRequest(Generic[ItemT, ReplyT]):
     """A request that has no reply yet, with the future of each caller that wants it."""
 
     key: bytes
@@ -96,6 +102,10 @@ class _PendingRequest(NamedTuple, Generic[ItemT, ReplyT]):
     parts: Sequence[str]
     length: int
     futures: list[asyncio.Future[ReplyT]]
+    flow: Flow
+    """Whose request it is; of several callers, the one that was served last."""
+    has_started: bool = False
+    """Whether its reply is being computed, so that a second entry of the queue is skipped."""
 
 
 Batch: TypeAlias = Sequence[_PendingRequest[ItemT, ReplyT]]
@@ -150,6 +160,7 @@ class Batcher(Generic[ItemT, ReplyT]):
         self._remembered: OrderedDict[bytes, ReplyT] = OrderedDict()
         self._pending_by_key: dict[bytes, _PendingRequest[ItemT, ReplyT]] = {}
         self._pile: list[_PendingRequest[ItemT, ReplyT]] = []
+        self._queue: FairQueue[_PendingRequest[ItemT, ReplyT]] = FairQueue()
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         # One thread: a local model computes one batch at a time anyway.
@@ -174,15 +185,27 @@ class Batcher(Generic[ItemT, ReplyT]):
                 return future
             if key in self._pending_by_key:
                 self.counts.repeated += 1
-                self._pending_by_key[key].futures.append(future)
+                self._join(self._pending_by_key[key], future)
                 return future
         # A rough count of tokens is enough to sort by and to limit batches.
         length = sum(map(len, parts)) // CHARACTERS_PER_TOKEN + 1
-        pending = _PendingRequest(key, item, parts, length, [future])
+        pending = _PendingRequest(key, item, parts, length, [future], CURRENT_FLOW.get())
         self._pending_by_key[key] = pending
         self._pile.append(pending)
         self._wake.set()
         return future
+
+    def _join(
+        self, pending: _PendingRequest[ItemT, ReplyT], future: asyncio.Future[ReplyT]
+    ) -> None:
+        """Let another caller wait for a request that has no reply yet."""
+        pending.futures.append(future)
+        flow = CURRENT_FLOW.get()
+        # It may be the last of somebody's long list: the caller's own turn may come earlier.
+        if flow != pending.flow and not pending.has_started:
+            pending.flow = flow
+            self._queue.push(pending, pending.length, flow)
+            self._wake.set()
 
     def look_up(self, item: ItemT, calls: Calls) -> tuple[bytes, ReplyT | None]:
         """Return the key of a request, and its reply among ``calls`` if it is there."""
@@ -195,6 +218,8 @@ class Batcher(Generic[ItemT, ReplyT]):
 
         A call to an endpoint is cancelled as well; replies that have arrived are stored.
         """
+        # The end of a call must not begin the next one.
+        self._queue.take_all()
         # Cancelling the pump does not stop the thread: shutdown() below waits for its batch.
         ending = [self._pump, *self._running_calls, *filter(None, (self._watch_task,))]
         for task in ending:
@@ -214,20 +239,22 @@ class Batcher(Generic[ItemT, ReplyT]):
                 await self._wait_until_quiet()
             # Enough calls are in progress to keep the endpoint busy, so there is time to collect
             # more.
-            if len(self._running_calls) > self._calls_to_keep_busy():
+            if not self._has_room():
                 await self._wait_for_room()
             # A local backend gets all requests at once: sorted together, they need the least
             # padding.
             pile_size = MAX_CALLS_PER_PILE if self._remote else len(self._pile)
             pile, self._pile = self._pile[:pile_size], self._pile[pile_size:]
-            if not self._pile:
-                self._wake.clear()
             try:
-                await self._answer_pile(pile)
+                await self._queue_missing(pile)
             except Exception as error:
                 for pending in pile:
                     # The pump must survive whatever fails here, or all later requests would hang.
                     self._fail(pending, error)
+            await self._serve_round()
+            # Where an endpoint has no room, the end of a call goes on with the queue.
+            if not self._pile and (self._remote or not self._queue):
+                self._wake.clear()
 
     async def _wait_until_quiet(self) -> None:
         """Wait until the samples in progress have made all requests that they can make for now."""
@@ -249,31 +276,90 @@ class Batcher(Generic[ItemT, ReplyT]):
 
     def _on_task_end(self, task: asyncio.Task[None]) -> None:
         self._running_calls.discard(task)
-        if not self._room.is_set() and len(self._running_calls) <= self._calls_to_keep_busy():
+        if self._has_room():
             self._room.set()
+            self._send_waiting()
 
-    async def _answer_pile(self, pile: list[_PendingRequest[ItemT, ReplyT]]) -> None:
+    def _has_room(self) -> bool:
+        """Whether more calls keep the endpoint busier; a local model always takes more."""
+        return len(self._running_calls) <= self._calls_to_keep_busy()
+
+    async def _queue_missing(self, pile: list[_PendingRequest[ItemT, ReplyT]]) -> None:
+        """Answer what is stored, and queue the rest for its caller's turn."""
         if self._store and self._policy.deduplicate:
             pile = await self._answer_from_store(pile)
+        for pending in pile:
+            self._queue.push(pending, pending.length, pending.flow)
+
+    async def _serve_round(self) -> None:
+        """Compute the requests whose turn it is; send those for which an endpoint has room."""
+        if self._remote:
+            self._send_waiting()
+            return
+        only_flow = self._queue.only_flow
+        for batch in self._cut_round(BATCHES_PER_ROUND * self._limits.items):
+            # Nobody else waited when this round was cut; the rest of it now shares turns again.
+            if only_flow and self._has_newcomer(only_flow):
+                for pending in batch:
+                    self._queue.push(pending, pending.length, only_flow)
+                continue
+            for pending in batch:
+                pending.has_started = True
+            try:
+                replies = await self._loop.run_in_executor(
+                    self._thread, self._compute_and_store, batch
+                )
+            except DiskFullError as error:
+                self._give_up(error)
+                return
+            except Exception as error:  # the file of calls is at fault
+                replies = [error] * len(batch)
+            # Each reply wakes a sample. In between, others get a turn, so that timers are not late.
+            for start in range(0, len(batch), REPLIES_PER_TURN):
+                turn = slice(start, start + REPLIES_PER_TURN)
+                self._hand_out(batch[turn], replies[turn])
+                await asyncio.sleep(0)
+
+    def _has_newcomer(self, flow: Flow) -> bool:
+        """Whether a request of another flow has come since all of this one were taken."""
+        return bool(self._queue) or any(pending.flow != flow for pending in self._pile)
+
+    def _send_waiting(self) -> None:
+        """Send waiting requests while the endpoint has room."""
+        while self._queue and self._has_room():
+            room = self._calls_to_keep_busy() + 1 - len(self._running_calls)
+            for batch in self._cut_round(room * self._limits.items):
+                for pending in batch:
+                    pending.has_started = True
+                task = asyncio.create_task(self._send_batch(batch))
+                self._running_calls.add(task)
+                task.add_done_callback(self._on_task_end)
+
+    def _cut_round(self, most: int) -> Iterator[Batch[ItemT, ReplyT]]:
+        """Take up to ``most`` requests from the queue, in turn of their callers, and cut batches.
+
+        A local model gets all of them if there is one caller: sorted together they need the least
+        padding.
+        """
+        if self._queue.only_flow and not self._remote:
+            taken = self._queue.take_all()
+        else:
+            taken = [self._queue.pop() for _ in range(min(most, len(self._queue)))]
+        pile = []
+        # One that several callers wait for is in the queue for each of them.
+        for pending in dict.fromkeys(taken):
+            if pending.has_started:
+                continue
+            # All its callers have gone.
+            if all(future.done() for future in pending.futures):
+                self._forget(pending)
+                continue
+            pile.append(pending)
         if self._policy.sort:
             # By length there is little padding; by text, prompts with a common beginning are
             # neighbours.
             pile.sort(key=attrgetter("parts" if self._limits.order == "text" else "length"))
-        for batch in batches(pile, self._limits):
-            if self._remote:
-                task = asyncio.create_task(self._send_batch(batch))
-                self._running_calls.add(task)
-                task.add_done_callback(self._on_task_end)
-            else:
-                replies = await self._loop.run_in_executor(
-                    self._thread, self._compute_and_store, batch
-                )
-                # Each reply wakes a sample. In between, others get a turn, so that timers are not
-                # late.
-                for start in range(0, len(batch), REPLIES_PER_TURN):
-                    turn = slice(start, start + REPLIES_PER_TURN)
-                    self._hand_out(batch[turn], replies[turn])
-                    await asyncio.sleep(0)
+        return batches(pile, self._limits)
 
     async def _answer_from_store(
         self, pile: list[_PendingRequest[ItemT, ReplyT]]
@@ -394,6 +480,7 @@ class Batcher(Generic[ItemT, ReplyT]):
     def _give_up(self, error: DiskFullError) -> None:
         """Fail all callers when the disk is full: further replies would be paid for and lost."""
         self._pile.clear()
+        self._queue.take_all()
         for task in self._running_calls:
             task.cancel()
         # Loop over a copy: _fail() removes entries.
@@ -463,8 +550,14 @@ class Batcher(Generic[ItemT, ReplyT]):
             else:
                 self._deliver(pending, result)
 
+    def _forget(self, pending: _PendingRequest[ItemT, ReplyT]) -> None:
+        """Let an equal request begin anew."""
+        # Where equal requests are not joined, another one may have taken the place of this.
+        if self._pending_by_key.get(pending.key) is pending:
+            del self._pending_by_key[pending.key]
+
     def _deliver(self, pending: _PendingRequest[ItemT, ReplyT], reply: ReplyT) -> None:
-        self._pending_by_key.pop(pending.key, None)
+        self._forget(pending)
         if self._policy.deduplicate:
             self._remembered[pending.key] = reply
             # Drop the reply that was used least recently.
@@ -476,7 +569,7 @@ class Batcher(Generic[ItemT, ReplyT]):
                 future.set_result(reply)
 
     def _fail(self, pending: _PendingRequest[ItemT, ReplyT], error: BaseException) -> None:
-        self._pending_by_key.pop(pending.key, None)
+        self._forget(pending)
         if not isinstance(error, BackendError | DiskFullError):
             error = BackendError(f"{self.backend} failed: {type(error).__name__}: {error}")
         for future in pending.futures:

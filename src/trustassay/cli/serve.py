@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -175,7 +175,12 @@ class Integrations:
         ),
     ]
     block_unscored: Annotated[
-        bool, Flag("--block-unscored", "Also withhold answers without a verdict.", group=BLOCKING)
+        bool,
+        Flag(
+            "--block-unscored",
+            "Also withhold answers that could not be judged, or not within 60 seconds.",
+            group=BLOCKING,
+        ),
     ]
     block_message: Annotated[
         str | None,
@@ -269,11 +274,7 @@ class Integrations:
         thresholds = read_thresholds(below, "below", scored_metrics) + read_thresholds(
             above, "above", scored_metrics
         )
-        # An empty message means the default one of `BlockingRules`.
-        message_option: dict[str, Any] = (
-            {"message": self.block_message} if self.block_message else {}
-        )
-        return BlockingRules(thresholds, self.block_unscored, **message_option)
+        return BlockingRules(thresholds, self.block_unscored, self.block_message or "")
 
 
 Metrics = Annotated[
@@ -308,8 +309,29 @@ def serve(  # noqa: PLR0913 - one argument an option
             "--capacity",
             "Samples accepted and not finished, at once.",
             group=SERVER,
-            default=1024,
+            default=4096,
             least=1,
+        ),
+    ],
+    per_caller: Annotated[
+        int | None,
+        Flag(
+            "--per-caller",
+            "Those of one token or address. Default: a quarter of --capacity.",
+            group=SERVER,
+            least=1,
+            rare=True,
+        ),
+    ],
+    caller_header: Annotated[
+        str,
+        Flag(
+            "--caller-header",
+            "The header in which a proxy names the caller of a request without a token.",
+            metavar="NAME",
+            group=SERVER,
+            default="",
+            rare=True,
         ),
     ],
     per_minute: Annotated[
@@ -387,7 +409,16 @@ def serve(  # noqa: PLR0913 - one argument an option
             f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
         )
     parts = integrations.build_parts(metric, tokens)
-    settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
+    settings = ServiceSettings(
+        tokens=tokens,
+        capacity=capacity,
+        per_caller=per_caller,
+        caller_header=caller_header,
+        largest_body=largest_body,
+        per_minute=per_minute,
+        connections=connections,
+        slow_s=slow,
+    )
     options: ScorerOptions = {**scoring, "fields": fields, **spending, **backends}
     options["answer_span"] = answer_span
     decisions = integrations.decisions

@@ -370,7 +370,9 @@ class ClaimVerifier:
         self._all_sentences = [
             sentence for sentences in self.passages.sentences for sentence in sentences
         ]
-        self._work = TextWork(long=len(self._all_sentences) > MANY_SENTENCES)
+        self._work = TextWork(
+            sum(map(len, self._all_sentences)), long=len(self._all_sentences) > MANY_SENTENCES
+        )
         self._topic = find_inner_names(question)
         self._asked, self._question = question, fold_text(question)
 

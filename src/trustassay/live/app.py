@@ -182,7 +182,7 @@ def scoring_part(service: Service) -> Part:
     """Return the route that scores samples."""
 
     async def score(request: Request) -> Response:
-        records, many = await requests.read_records(request, service.settings.capacity)
+        records, many = await requests.read_records(request, service.settings.share)
         samples: list[Sample] = []
         problems: dict[int, Sequence[Problem]] = {}
         for index, record in enumerate(records):

@@ -47,7 +47,7 @@ from trustassay.live.upstream import (
 )
 from trustassay.live.verdicts import (
     BLOCKED,
-    NOT_SCORED,
+    NOT_JUDGED,
     SCORED,
     AnswerJudging,
     AnswerVerdict,
@@ -161,12 +161,8 @@ class _Proxy:
         choices = result["choices"]
         answers = [answer_of(candidate.get("message")) for candidate in choices]
         verdicts = await self._judging.verdicts(self._service, record, answers)
-        refusal = {"role": "assistant", "content": self._judging.blocking.message}
-        withheld = {"message": refusal, "finish_reason": "content_filter", "logprobs": None}
         result["choices"] = [
-            # A withheld choice keeps its index, and the reason that OpenAI gives for filtered
-            # content.
-            {"index": choice.get("index", place), **withheld} if verdict.blocked else choice
+            _withhold(choice, place, verdict) if verdict.blocked else choice
             for place, (choice, verdict) in enumerate(zip(choices, verdicts, strict=True))
         ]
         result[VERDICT_FIELD] = _verdicts_json(verdicts)
@@ -224,7 +220,7 @@ class _Proxy:
                 received.append(event)
         answers.finish()
         verdicts = await self._judge_answers(answers, record)
-        blocked = [index for index, verdict in verdicts.items() if verdict.blocked]
+        blocked = {index: verdict for index, verdict in verdicts.items() if verdict.blocked}
         if blocked and answers.error:  # nobody knows what else is in it
             received = []
         remaining = [
@@ -236,7 +232,9 @@ class _Proxy:
         # stream.
         last_event = remaining.pop() if remaining and _may_be_last(remaining[-1]) else None
         parts = [event.raw for event in remaining]
-        parts += [self._refusal_events(answers, index) for index in blocked]
+        parts += [
+            _refusal_events(answers, index, verdict.message) for index, verdict in blocked.items()
+        ]
         all_verdicts = list(verdicts.values())
         parts += [self._last_event(last_event, answers, all_verdicts), answers.end_marker]
         headers = returnable_headers(response.headers) | _verdict_headers(all_verdicts)
@@ -261,14 +259,6 @@ class _Proxy:
         except (aiohttp.ClientError, OSError):
             raise UpstreamError("the upstream's answer broke off") from None
 
-    def _refusal_events(self, answers: StreamedAnswers, index: int) -> bytes:
-        """Return the events that take the place of a withheld answer."""
-        text_chunk, end_chunk = empty_chunk(answers.last, index), empty_chunk(answers.last, index)
-        message = self._judging.blocking.message
-        text_chunk["choices"][0]["delta"] = {"role": "assistant", "content": message}
-        end_chunk["choices"][0]["finish_reason"] = "content_filter"
-        return format_event(text_chunk) + format_event(end_chunk)
-
     def _last_event(
         self,
         last_event: StreamEvent | None,
@@ -286,11 +276,28 @@ class _Proxy:
         texts = answers.texts() or {0: None}
         if answers.error:
             content = build_error(answers.error, "unreadable")
-            return dict.fromkeys(
-                texts, AnswerVerdict(content, self._judging.blocking.reasons(content))
-            )
+            return dict.fromkeys(texts, self._judging.blocking.decide(content))
         verdicts = await self._judging.verdicts(self._service, record, texts.values())
         return dict(zip(texts, verdicts, strict=True))
+
+
+def _withhold(choice: Mapping[str, Any], place: int, verdict: AnswerVerdict) -> dict[str, Any]:
+    """Return what takes the place of a withheld choice: its index, and the message."""
+    return {
+        "index": choice.get("index", place),
+        "message": {"role": "assistant", "content": verdict.message},
+        # the reason that OpenAI gives for filtered content
+        "finish_reason": "content_filter",
+        "logprobs": None,
+    }
+
+
+def _refusal_events(answers: StreamedAnswers, index: int, message: str) -> bytes:
+    """Return the events that take the place of a withheld answer."""
+    text_chunk, end_chunk = empty_chunk(answers.last, index), empty_chunk(answers.last, index)
+    text_chunk["choices"][0]["delta"] = {"role": "assistant", "content": message}
+    end_chunk["choices"][0]["finish_reason"] = "content_filter"
+    return format_event(text_chunk) + format_event(end_chunk)
 
 
 class _ProxyStream(StreamingResponse):
@@ -338,9 +345,9 @@ def _verdicts_json(verdicts: Sequence[AnswerVerdict]) -> dict[str, Any]:
 
 
 def _worst_status(verdicts: Sequence[AnswerVerdict]) -> str:
-    statuses = {verdict.status for verdict in verdicts} or {NOT_SCORED}
+    statuses = {verdict.status for verdict in verdicts} or {NOT_JUDGED}
     # the worst status of any choice
-    return next(status for status in (BLOCKED, NOT_SCORED, SCORED) if status in statuses)
+    return next(status for status in (BLOCKED, NOT_JUDGED, SCORED) if status in statuses)
 
 
 def _verdict_headers(verdicts: Sequence[AnswerVerdict]) -> dict[str, str]:

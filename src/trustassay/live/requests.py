@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+import itertools
 import json
 import math
 import time
@@ -16,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trustassay.core.fair_queue import CURRENT_FLOW, Flow
 from trustassay.core.sample import Problem, SampleError
 from trustassay.live.scorer import ScorerClosedError
 from trustassay.live.service import BusyError, ClosingError, ServiceSettings, choose_work_for
@@ -269,6 +271,9 @@ class TokenBuckets:
 class AccessGuard:
     """Middleware that admits requests with a token and within the rate of their caller.
 
+    What a request causes is in the flow of its caller: the digest of the token; without one the
+    header that the settings name, for callers behind a proxy; without that the address.
+
     Where no token is set, the Host header must name this machine: a web page in a local browser
     could otherwise reach the service through a domain of its own that resolves to 127.0.0.1 (DNS
     rebinding).
@@ -278,6 +283,8 @@ class AccessGuard:
         self._app = app
         self._tokens = [_hash_token(token) for token in settings.tokens]
         self._buckets = TokenBuckets(settings.per_minute)
+        self._caller_header = settings.caller_header
+        self._request_numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -286,9 +293,7 @@ class AccessGuard:
             return
         headers = Headers(scope=scope)
         token_digest = self._find_valid_token(headers)
-        client = scope.get("client")
-        # The digest of the token names the caller; without one its address does.
-        caller = token_digest or (client[0] if client else "")
+        caller = token_digest or self._name_caller(headers, scope)
         # Rates come first, so that guessing tokens is limited as well.
         if wait := self._buckets.take(caller, time.monotonic()):
             later = {"retry-after": str(math.ceil(wait))}
@@ -300,9 +305,22 @@ class AccessGuard:
             message = "expected the header Authorization: Bearer TOKEN with a valid token"
             refused = fault(401, message, closing({"www-authenticate": "Bearer"}))
         else:
-            await self._app(scope, receive, send)
+            flow = CURRENT_FLOW.set(Flow(caller, next(self._request_numbers)))
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                CURRENT_FLOW.reset(flow)
             return
         await refused(scope, receive, send)
+
+    def _name_caller(self, headers: Headers, scope: Scope) -> str:
+        """Return the name of a caller without a token."""
+        named_in_header = headers.getlist(self._caller_header) if self._caller_header else []
+        if named_in_header:
+            # A digest, since the header may be of any length.
+            return _hash_token("\n".join(named_in_header))
+        client = scope.get("client")
+        return client[0] if client else "unknown"
 
     def _find_valid_token(self, headers: Headers) -> str | None:
         """Return the digest of the request's token if it is valid, in constant time."""

@@ -17,6 +17,7 @@ from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanag
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakValueDictionary
 
 from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends
 from trustassay.calls.capability import DECIDE
@@ -24,6 +25,7 @@ from trustassay.calls.client import Client, build_cache_path, check_budget, open
 from trustassay.calls.endpoints import samples_at_once
 from trustassay.core.decisions import DecisionAnswer, DecisionQuestion
 from trustassay.core.event_loop import gather_all
+from trustassay.core.fair_queue import CURRENT_FLOW, Flow
 from trustassay.core.files import DiskFullError
 from trustassay.core.metric import Assessment, Inventory, Metric
 from trustassay.core.progress import tell
@@ -329,7 +331,8 @@ class Scorer:
         self.at_once = samples_at_once(
             options.samples_at_once, DEFAULT_RUN_SAMPLES_AT_ONCE, backends.endpoints()
         )
-        self._sample_slots = asyncio.Semaphore(self.at_once)
+        # Of each flow, so that a sample need not wait for a long list of others to be begun.
+        self._slots_by_flow: WeakValueDictionary[Flow, asyncio.Semaphore] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[Assay]] = set()
         self._metrics_by_inventory: dict[tuple[int, ...], Sequence[Metric]] = {}
         self._closed = False
@@ -485,7 +488,10 @@ class Scorer:
             stop_on_full_disk: raise :class:`DiskFullError` in place of a failed assessment, for a
                 caller who would go on to pay for scores that cannot be kept.
         """
-        async with self._sample_slots:
+        flow = CURRENT_FLOW.get()
+        slots = self._slots_by_flow.get(flow) or asyncio.Semaphore(self.at_once)
+        self._slots_by_flow[flow] = slots
+        async with slots:
             metrics = self.metrics_for(sample)
             result = await gather_all(
                 self._assess(metric, sample, stop_on_full_disk=stop_on_full_disk)

@@ -1,15 +1,20 @@
-"""The service behind the routes: an open scorer, and the limit on the samples that it accepts."""
+"""The service behind the routes: an open scorer, and the limits on the samples that it accepts.
+
+Every limit and every turn is that of a caller: the flow that
+:class:`~trustassay.live.requests.AccessGuard` sets for a request.
+"""
 
 import asyncio
 import math
 import re
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from trustassay.core.fair_queue import CURRENT_FLOW
 from trustassay.core.metric import Assessment, Metric
 from trustassay.core.sample import Sample, SampleError
 from trustassay.errors import UsageError
@@ -24,6 +29,8 @@ TOKEN_VARIABLE = "TRUSTASSAY_SERVE_TOKEN"
 MIN_TOKEN_CHARACTERS = 16
 TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+", re.ASCII)
 """What an ``Authorization: Bearer`` header can carry (RFC 6750, section 2.1)."""
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+"""The name of a header (RFC 9110, section 5.1)."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +39,13 @@ class ServiceSettings:
 
     tokens: tuple[str, ...] = field(default=(), repr=False)
     """A request needs one of them; without any, only this machine is served. Never shown."""
-    capacity: int = 1024
-    """The most samples that are accepted and not finished."""
+    capacity: int = 4096
+    """The most samples that are accepted and not finished; verdicts on answers do not count."""
+    per_caller: int | None = None
+    """The most of them of one caller, and the most verdicts that a caller waits for; ``None``: a
+    quarter of ``capacity``."""
+    caller_header: str = ""
+    """The header that names the caller of a request without a token; empty: the address does."""
     largest_body: int = 4 * 1024**2
     """The most bytes of a request's body."""
     per_minute: int = 6000
@@ -44,11 +56,19 @@ class ServiceSettings:
     """Seconds in which a client must have sent a request."""
 
     def __post_init__(self) -> None:
-        for name in ("capacity", "largest_body", "per_minute", "connections"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name}: expected 1 or more, got {getattr(self, name)}")
+        for name in ("capacity", "per_caller", "largest_body", "per_minute", "connections"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name}: expected 1 or more, got {value}")
         if not self.slow_s > 0:
             raise UsageError(f"slow_s: expected more than 0 seconds, got {self.slow_s:g}")
+        if self.caller_header and not HEADER_NAME.fullmatch(self.caller_header):
+            raise UsageError(f"--caller-header: expected a name, got {self.caller_header!r:.60}")
+
+    @property
+    def share(self) -> int:
+        """The most samples of one caller that are accepted and not finished."""
+        return min(self.per_caller or max(self.capacity // 4, 1), self.capacity)
 
 
 def read_tokens(text: str) -> tuple[str, ...]:
@@ -108,6 +128,7 @@ class Service:
         self.settings = settings
         self.scorer, self._note = scorer, note
         self._ended: deque[float] = deque(maxlen=SAMPLES_FOR_PACE)
+        self._in_progress_by_account: Counter[tuple[str, bool]] = Counter()
         self.closing = False
         """Whether nothing more is accepted."""
 
@@ -196,15 +217,20 @@ class Service:
     def _begin(self, sample: Sample) -> asyncio.Task[Assay]:
         """Begin to score a sample, and note when it ends."""
         began = time.monotonic()
+        account = CURRENT_FLOW.get().account
 
         def note_end(task: asyncio.Task[Assay]) -> None:
             now = time.monotonic()
             self._ended.append(now)
+            self._in_progress_by_account[account] -= 1
+            if not self._in_progress_by_account[account]:
+                del self._in_progress_by_account[account]
             # cancelled() first: exception() raises for a cancelled task
             failed = task.cancelled() or task.exception() is not None
             self._note(None if failed else task.result(), now - began)
 
         task = self.scorer.begin(sample)
+        self._in_progress_by_account[account] += 1
         task.add_done_callback(note_end)
         return task
 
@@ -217,40 +243,71 @@ class Service:
         """Raise an error if this many samples cannot be accepted now."""
         if not late:
             self.refuse_if_closing()
-        capacity = self.settings.capacity
-        # Samples of all routes count together, since one scorer works on them.
-        if self.scorer.in_progress + samples > capacity:
+        flow, share, capacity = CURRENT_FLOW.get(), self.settings.share, self.settings.capacity
+        of_caller = self._in_progress_by_account[flow.account]
+        later = "send this again after the seconds of Retry-After"
+        if (too_many := of_caller + samples - share) > 0:
             raise BusyError(
-                f"{self.scorer.in_progress} samples are in progress, and the service accepts "
-                f"{capacity} at once; send this again after the seconds of Retry-After",
-                self.wait_s(samples),
+                f"{of_caller:,} samples of this caller are in progress, and each caller may have "
+                f"{share:,} at once; {later}",
+                self._estimate_wait_s(too_many),
+            )
+        # Somebody waits for an answer: full shares of other callers must not withhold it.
+        if flow.is_verdict:
+            return
+        if (too_many := self.scorer.in_progress + samples - capacity) > 0:
+            raise BusyError(
+                f"{self.scorer.in_progress:,} samples of all callers are in progress, and the "
+                f"service accepts {capacity:,} at once; {later}",
+                self._estimate_wait_s(too_many),
             )
 
     def wait_s(self, samples: int) -> int:
-        """Estimate the seconds until there is room, from the pace of the last samples."""
+        """Estimate the seconds until there is room for this many samples."""
+        return self._estimate_wait_s(self.scorer.in_progress + samples - self.settings.capacity)
+
+    def _estimate_wait_s(self, too_many: int) -> int:
+        """Estimate the seconds in which this many samples of a caller end, from the last ones."""
         # no pace yet: try again soon
         if len(self._ended) < 2:
             return 1
-        # seconds per finished sample, over the last ones
+        # seconds per finished sample, over the last ones; callers share what is finished
         pace = (self._ended[-1] - self._ended[0]) / (len(self._ended) - 1)
-        too_many = self.scorer.in_progress + samples - self.settings.capacity
-        return min(max(math.ceil(pace * too_many), 1), MAX_WAIT_S)
+        callers = max(len(self._in_progress_by_account), 1)
+        return min(max(math.ceil(pace * callers * too_many), 1), MAX_WAIT_S)
 
 
 def choose_text_work(record: Any) -> TextWork:
     """Return how to read a record: a long one is read in a thread, a short one at once."""
-    texts = record.values() if isinstance(record, Mapping) else ()
-    # counts texts two levels down: fields, and the entries of lists (texts, or objects with texts)
-    parts = (part for value in texts for part in (value if isinstance(value, list) else [value]))
-    inner = (
-        text for part in parts for text in (part.values() if isinstance(part, dict) else [part])
-    )
-    return choose_work_for(sum(len(text) for text in inner if isinstance(text, str)))
+    return choose_work_for(measure_record(record))
+
+
+def measure_record(record: Any) -> int:
+    """Return about how much work a record is, in characters, at most :data:`MAX_MEASURED`.
+
+    Each of its parts counts as some characters, since many empty ones are work, too.
+    """
+    characters, values = 0, [record]
+    # Without recursion, and bounded: this is done in the event loop.
+    while values and characters < MAX_MEASURED:
+        value = values.pop()
+        if isinstance(value, str):
+            characters += len(value)
+        elif isinstance(value, Mapping | list):
+            characters += PART_CHARACTERS * len(value)
+            values += value.values() if isinstance(value, Mapping) else value
+    return min(characters, MAX_MEASURED)
+
+
+PART_CHARACTERS = 8
+"""Characters that take about as much work as one more key or entry of a record."""
+MAX_MEASURED = 1_000_000
+"""Characters from which records count as equally long: it is the limit of a sample's passages."""
 
 
 def choose_work_for(size: int) -> TextWork:
     """Return how to read a text or body of this size; see :func:`choose_text_work`."""
-    return TextWork(long=size > MAX_SHORT_PASSAGES_CHARACTERS)
+    return TextWork(size, long=size > MAX_SHORT_PASSAGES_CHARACTERS)
 
 
 @asynccontextmanager

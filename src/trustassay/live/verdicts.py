@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from trustassay.core.fair_queue import CURRENT_FLOW
 from trustassay.core.metric import Metric
 from trustassay.core.registry import read_score
 from trustassay.core.sample import Sample, SampleError
@@ -16,7 +17,7 @@ from trustassay.live.requests import ERROR_TYPES, build_error, problems_json
 from trustassay.live.scorer import ScorerClosedError
 from trustassay.live.service import BusyError, Service, choose_text_work
 
-SCORED, NOT_SCORED, BLOCKED = "scored", "not_scored", "blocked"
+SCORED, NOT_JUDGED, BLOCKED = "scored", "not_judged", "blocked"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ def read_thresholds(
     ]
 
 
+FAILED_CHECK_MESSAGE = (
+    "This answer was withheld: it did not pass a check of how far it can be trusted."
+)
+
+
 @dataclass(frozen=True)
 class BlockingRules:
     """The rules by which answers are withheld. It is false if no answer ever is."""
@@ -70,14 +76,28 @@ class BlockingRules:
     """Answers beyond any of these are withheld."""
     unscored: bool = False
     """Whether answers without a verdict are withheld as well."""
-    message: str = "This answer was withheld: it did not pass a check of how far it can be trusted."
-    """The text that takes the place of a withheld answer."""
+    message: str = ""
+    """The text that takes the place of a withheld answer; empty: one that says why."""
 
     def __bool__(self) -> bool:
         return bool(self.thresholds) or self.unscored
 
-    def reasons(self, verdict: Mapping[str, Any]) -> list[str]:
-        """Return the reasons for withholding an answer with this verdict; empty if it may pass."""
+    def decide(self, content: Mapping[str, Any]) -> "AnswerVerdict":
+        """Return the verdict with the decision whether its answer is withheld.
+
+        Args:
+            content: the JSON object of :meth:`Service.verdict_of`, or an ``error``.
+        """
+        if failed_checks := self._list_failed_checks(content):
+            return AnswerVerdict(content, failed_checks, self.message or FAILED_CHECK_MESSAGE)
+        if not (self.unscored and _lacks_score(content)):
+            return AnswerVerdict(content)
+        reason = f"not judged: {_explain_missing_score(content)}"
+        message = self.message or f"This answer was withheld because it was {reason}."
+        return AnswerVerdict(content, [reason], message, is_judged=False)
+
+    def _list_failed_checks(self, verdict: Mapping[str, Any]) -> list[str]:
+        """List the thresholds that a verdict is beyond."""
         metrics = verdict.get("metrics", {})
         result = []
         for threshold in self.thresholds:
@@ -89,8 +109,6 @@ class BlockingRules:
                 result.append(
                     f"{threshold.metric} {score:.4g} is {threshold.side} {threshold.limit:g}"
                 )
-        if self.unscored and not result and _lacks_score(verdict):
-            result.append("there is no verdict on it")
         return result
 
 
@@ -101,13 +119,17 @@ class AnswerVerdict(NamedTuple):
     """The JSON object of :meth:`Service.verdict_of`, or an ``error`` where there is no verdict."""
     blocked: Sequence[str] = ()
     """Why the answer is withheld; empty if it is not."""
+    message: str = ""
+    """What is said in place of a withheld answer."""
+    is_judged: bool = True
+    """False for an answer that is withheld only because there is no verdict on it."""
 
     @property
     def status(self) -> str:
-        """``blocked``, ``not_scored`` if it or a metric failed, else ``scored``."""
-        if self.blocked:
+        """``blocked`` by a check, ``not_judged`` if it or a metric failed, else ``scored``."""
+        if self.blocked and self.is_judged:
             return BLOCKED
-        return NOT_SCORED if _lacks_score(self.content) else SCORED
+        return NOT_JUDGED if _lacks_score(self.content) else SCORED
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, which quotes nothing of a withheld answer."""
@@ -117,7 +139,7 @@ class AnswerVerdict(NamedTuple):
             name: {key: result[key] for key in ("score", "verdict")}
             for name, result in self.content.get("metrics", {}).items()
         }
-        return {"status": BLOCKED, "blocked": list(self.blocked), "metrics": metrics}
+        return {"status": self.status, "blocked": list(self.blocked), "metrics": metrics}
 
 
 async def _wait_for_verdict(service: Service, record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -135,6 +157,14 @@ async def _wait_for_verdict(service: Service, record: Mapping[str, Any]) -> Mapp
 def _lacks_score(verdict: Mapping[str, Any]) -> bool:
     """Whether the verdict is missing, or a metric failed."""
     return "error" in verdict or any(result["error"] for result in verdict["metrics"].values())
+
+
+def _explain_missing_score(verdict: Mapping[str, Any]) -> str:
+    """Say in a few words why there is no score; errors of metrics may quote the answer."""
+    if "error" in verdict:
+        return str(verdict["error"]["message"])
+    failed = [name for name, result in verdict["metrics"].items() if result["error"]]
+    return f"{', '.join(failed)} failed"
 
 
 DOCUMENT_ROLES = ("tool", "system")
@@ -191,6 +221,8 @@ class AnswerJudging:
     ) -> AnswerVerdict:
         if answer is None:
             return AnswerVerdict(build_error("the answer has no text", "no_text"))
+        # In a task of its own, so that only this sample is in the flow of verdicts.
+        CURRENT_FLOW.set(CURRENT_FLOW.get().as_verdict())
         content: Mapping[str, Any]
         try:
             # The client waits for the answer itself, so a slow verdict is given up.
@@ -208,7 +240,7 @@ class AnswerJudging:
         # the service is ending
         except ScorerClosedError as error:
             content = build_error(str(error), ERROR_TYPES[503])
-        return AnswerVerdict(content, self.blocking.reasons(content))
+        return self.blocking.decide(content)
 
 
 def answer_of(message: Any) -> str | None:

@@ -1,11 +1,10 @@
 """Limits on the length of a sample's texts, and a thread for the work on long ones."""
 
-import asyncio
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
+from trustassay.core.fair_queue import FairThread
 from trustassay.core.sample import Sample
 from trustassay.errors import AssessmentError
 
@@ -40,7 +39,7 @@ MAX_SHORT_ANSWER_CHARACTERS = 1_000
 MAX_SHORT_PASSAGES_CHARACTERS = 30_000
 """Characters up to which the work on a text takes a few milliseconds."""
 
-_thread = ThreadPoolExecutor(1, thread_name_prefix="trustassay-text")
+_thread = FairThread("trustassay-text")
 """A single thread: each further thread that runs Python code delays the event loop more."""
 
 
@@ -105,28 +104,28 @@ def _iterate_compared_texts(sample: Sample) -> Iterator[str]:
 class TextWork:
     """Calls functions that work on texts: at once, or in a thread where the texts are long.
 
-    The event loop is not blocked by a thread.
+    The event loop is not blocked by a thread, which serves its callers in turn.
+
+    Args:
+        characters: the length of the texts, by which turns are shared.
+        long: whether to use the thread.
     """
 
-    def __init__(self, *, long: bool) -> None:
-        self._long = long
+    def __init__(self, characters: int, *, long: bool) -> None:
+        self._long, self._characters = long, characters
 
     @classmethod
     def for_sample(cls, sample: Sample) -> "TextWork":
         """Return the one for a sample, by the length of its texts."""
         # Lengths are enough to decide, and cost nothing.
         passages = sum(len(document.text) for document in sample.documents or ())
-        longest = max(
-            map(len, (sample.question, sample.response or "", *_iterate_compared_texts(sample)))
-        )
-        return cls(
-            long=longest > MAX_SHORT_ANSWER_CHARACTERS or passages > MAX_SHORT_PASSAGES_CHARACTERS
-        )
+        lengths = [*map(len, (sample.question, sample.response or ""))]
+        lengths += map(len, _iterate_compared_texts(sample))
+        long = max(lengths) > MAX_SHORT_ANSWER_CHARACTERS
+        return cls(passages + sum(lengths), long=long or passages > MAX_SHORT_PASSAGES_CHARACTERS)
 
     async def __call__(self, function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
         """Call a function with these arguments and return its result."""
         if not self._long:
             return function(*args, **options)
-        # The lambda is needed, since ``run_in_executor`` does not take keyword arguments.
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(_thread, lambda: function(*args, **options))
+        return await _thread.run(lambda: function(*args, **options), max(self._characters, 1))

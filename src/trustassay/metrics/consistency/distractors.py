@@ -71,7 +71,7 @@ async def ask_generator(
         max_tokens=n * (EXTRA_TOKENS_PER_ANSWER + 2 * len(answer.split())),
         prompt=prompt.name,
     )
-    return await TextWork(long=len(answer) > MAX_SHORT_ANSWER_CHARACTERS)(
+    return await TextWork(len(answer), long=len(answer) > MAX_SHORT_ANSWER_CHARACTERS)(
         read_reply, reply.text, answer, groups
     )
 
@@ -224,7 +224,7 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     lowest = [source for source in sources if source in SOURCES]
     higher = [source for source in sources if source not in (*SOURCES, LLM)]
     higher += ["pool"] * bool(pool)
-    groups = await TextWork(long=len(answer) > MAX_SHORT_ANSWER_CHARACTERS)(
+    groups = await TextWork(len(answer), long=len(answer) > MAX_SHORT_ANSWER_CHARACTERS)(
         find_slots, question, answer, entities
     )
     if LLM in sources and groups:

@@ -474,10 +474,10 @@ async def _judge_by_entailer(
     # The second reader judges the windows of all passages that are nearest to the hypothesis. No
     # single passage is then decisive.
     if context.second:
-        passages = await TextWork(long=True)(
-            Passages, evidence.passages, load_splitter("sentencex")
-        )
-        windows = await TextWork(long=True)(passages.choose_windows, hypothesis)
+        characters = sum(len(passage.text) for passage in evidence.passages)
+        work = TextWork(characters, long=True)
+        passages = await work(Passages, evidence.passages, load_splitter("sentencex"))
+        windows = await work(passages.choose_windows, hypothesis)
         # The largest probabilities of the first reader; they may be of two passages, so their sum
         # is not 1.
         first = Entailment(parts["entailment"], 0.0, parts["contradiction"])

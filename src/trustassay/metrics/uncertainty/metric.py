@@ -506,7 +506,8 @@ class Uncertainty(UncertaintyOptions):
         answer_vectors, *reply_vectors = [[next(results) for _ in group] for group in groups]
         if not answer_vectors:
             return {}
-        value = await TextWork(long=True)(
+        characters = sum(len(text) for group in groups for text in group)
+        value = await TextWork(characters, long=True)(
             maths.selfcheck_bertscore, answer_vectors, reply_vectors, list(counts.values())
         )
         return {"selfcheck_bertscore": float(value.mean())}
