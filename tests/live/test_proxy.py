@@ -105,7 +105,7 @@ def test_each_choice_has_its_verdict(passing: Serving, upstream: Upstream) -> No
     assert first["metrics"]["faithfulness"]["score"] == 1
     assert second["metrics"]["faithfulness"]["score"] == 0
     assert third["error"]["type"] == "no_text"
-    assert found.headers["x-trustassay-status"] == "not_scored"
+    assert found.headers["x-trustassay-status"] == "not_judged"
 
 
 SEARCHED = {"results": [{"title": "Bridges", "score": 0.9, "snippet": PASSAGE, "url": "u"}]}
@@ -152,7 +152,7 @@ def test_what_cannot_be_judged_is_passed_on_with_the_reason(
     found = passing.chat(messages=messages, documents=None)
     assert found.status == 200
     assert found.json["choices"] == completion(GOOD)["choices"]
-    assert found.headers["x-trustassay-status"] == "not_scored"
+    assert found.headers["x-trustassay-status"] == "not_judged"
     error = verdict(found.json)["error"]
     assert error["type"] == "invalid_sample"
     assert field in [one["field"] for one in error["problems"]]
@@ -584,7 +584,7 @@ def test_an_answer_that_cannot_be_judged_is_passed_on(
     upstream.answer = says(BAD)
     found = blocking.chat(documents=None)
     assert found.json["choices"] == completion(BAD)["choices"]
-    assert found.headers["x-trustassay-status"] == "not_scored"
+    assert found.headers["x-trustassay-status"] == "not_judged"
 
 
 def test_an_answer_that_cannot_be_judged_is_withheld_where_it_is_said_so(
@@ -592,8 +592,17 @@ def test_an_answer_that_cannot_be_judged_is_withheld_where_it_is_said_so(
 ) -> None:
     upstream.answer = says(BAD)
     with Serving(["--upstream", upstream.url, "--block-unscored"]) as service:
-        found = service.chat(documents=None)
-        assert verdict(found.json)["blocked"] == ["there is no verdict on it"]
+        withheld = service.chat(documents=None)
+        # it did not fail a check, so neither words nor status say so
+        reason = "not judged: the sample cannot be scored (documents)"
+        assert verdict(withheld.json)["blocked"] == [reason]
+        assert verdict(withheld.json)["status"] == "not_judged"
+        assert withheld.headers["x-trustassay-status"] == "not_judged"
+        choice = withheld.json["choices"][0]
+        assert choice["finish_reason"] == "content_filter"
+        assert choice["message"]["content"] == (
+            f"This answer was withheld because it was {reason}."
+        )
         assert service.chat().headers["x-trustassay-status"] == "scored"
         upstream.answer = says(None)
         assert service.chat().json["choices"] == completion(None)["choices"]
@@ -606,8 +615,9 @@ def test_of_a_stream_that_cannot_be_read_nothing_is_sent_where_it_is_said_so(
     upstream.answer = streams([chunk({"content": "The"}), *strange, *chunks(BAD)])
     with Serving(["--upstream", upstream.url, "--block-unscored"]) as service:
         found = service.chat(stream=True)
-    assert found.headers["x-trustassay-status"] == "blocked"
+    assert found.headers["x-trustassay-status"] == "not_judged"
     assert b"bicycles" not in found.body
+    assert b"withheld because it was not judged" in found.body
 
 
 def test_a_stream_is_held_back_until_it_is_judged(blocking: Serving, upstream: Upstream) -> None:

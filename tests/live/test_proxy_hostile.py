@@ -98,7 +98,7 @@ def test_strange_messages_are_the_upstreams_to_judge(
 ) -> None:
     found = service.post(PATH, {"messages": messages, "documents": [PASSAGE]})
     assert upstream.asked[-1].json == {"messages": messages}
-    assert found.headers["x-trustassay-status"] == "not_scored"
+    assert found.headers["x-trustassay-status"] == "not_judged"
 
 
 def test_of_a_name_that_comes_twice_both_see_the_same(service: Serving, upstream: Upstream) -> None:
@@ -260,7 +260,7 @@ def test_strange_completions_are_passed_on(
     found = service.chat()
     assert found.status == 200
     assert {**found.json, "trustassay": None} == {**body, "trustassay": None}
-    assert found.headers["x-trustassay-status"] in ("not_scored", "scored")
+    assert found.headers["x-trustassay-status"] in ("not_judged", "scored")
 
 
 def test_strange_chunks_are_passed_on(service: Serving, upstream: Upstream) -> None:

@@ -20,7 +20,9 @@ METRICS = ("faithfulness", "grounding")
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     chosen = [word for name in METRICS for word in ("--metric", name)]
-    with serving(tmp_path_factory.mktemp("service"), *chosen, *LEXICAL, "--per-caller", "50") as one:
+    with serving(
+        tmp_path_factory.mktemp("service"), *chosen, *LEXICAL, "--per-caller", "50"
+    ) as one:
         yield one
 
 

@@ -161,8 +161,10 @@ def _lacks_score(verdict: Mapping[str, Any]) -> bool:
 
 def _explain_missing_score(verdict: Mapping[str, Any]) -> str:
     """Say in a few words why there is no score; errors of metrics may quote the answer."""
-    if "error" in verdict:
-        return str(verdict["error"]["message"])
+    if error := verdict.get("error"):
+        # Only the names of fields: a problem's message may quote what is in them.
+        fields = dict.fromkeys(problem["field"] for problem in error.get("problems", ()))
+        return f"{error['message']} ({', '.join(fields)})" if fields else str(error["message"])
     failed = [name for name, result in verdict["metrics"].items() if result["error"]]
     return f"{', '.join(failed)} failed"
 
