@@ -19,8 +19,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
 
-from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends
-from trustassay.calls.capability import DECIDE
+from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends, is_remote
+from trustassay.calls.capability import DECIDE, capability
 from trustassay.calls.client import Client, build_cache_path, check_budget, open_calls
 from trustassay.calls.endpoints import samples_at_once
 from trustassay.core.decisions import DecisionAnswer, DecisionQuestion
@@ -29,12 +29,16 @@ from trustassay.core.fair_queue import CURRENT_FLOW, Flow
 from trustassay.core.files import DiskFullError
 from trustassay.core.metric import Assessment, Inventory, Metric
 from trustassay.core.progress import tell
-from trustassay.core.sample import Problem, Sample, SampleError
+from trustassay.core.sample import Document, Problem, Sample, SampleError
 from trustassay.errors import BackendError, ModelNotGivenError, UsageError, install_command
 from trustassay.input.reading import LocatedSample, read_samples
 from trustassay.input.records import FieldNames, InputError, InputFault
 from trustassay.runs.answering_models import ArrivingBackends, check_model
-from trustassay.runs.execute import DEFAULT_RUN_SAMPLES_AT_ONCE, assess_with_both
+from trustassay.runs.execute import (
+    DEFAULT_RUN_SAMPLES_AT_ONCE,
+    assess_sample,
+    assess_with_both,
+)
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
 from trustassay.runs.intake import RunOptions, remove_outcomes
@@ -449,6 +453,24 @@ class Scorer:
             )
         return self._metrics_by_inventory[key]
 
+    async def warm_up(self) -> None:
+        """Score an example, so that what is loaded at its first use is loaded before samples come.
+
+        Nothing of it is kept. Only models of this package in this process are asked; a metric that
+        needs others is left out.
+        """
+        inventory = Inventory()
+        inventory.add(EXAMPLE)
+        client = Client(
+            Backends({k: b for k, b in self._backends.by_key.items() if _is_ours(k, b)})
+        )
+        try:
+            for metric in resolve_metrics(self._metrics, inventory, self._backends.names()):
+                if not metric.problems(EXAMPLE):
+                    await assess_sample(metric, EXAMPLE, client, self._options)
+        finally:
+            await client.close()
+
     def resume(self, waiting: Sequence[Sample]) -> None:
         """Score samples that an earlier process accepted; only :meth:`close` waits for them."""
         for sample in waiting:
@@ -514,6 +536,23 @@ class Scorer:
         if self._events:
             self._events.send(sample, result)
         return result
+
+
+EXAMPLE = Sample(
+    id="example",
+    question="When was the bridge opened?",
+    response="The stone bridge was opened in 1911. It is made of steel [1].",
+    documents=(Document("1", "The stone bridge over the river was opened in 1911."),),
+)
+"""The sample of :meth:`Scorer.warm_up`."""
+
+
+def _is_ours(key: BackendKey, backend: Any) -> bool:
+    """Whether a backend costs nothing and is no function of the user."""
+    if key.capability == "chat" or is_remote(backend) or backend.name.startswith("python:"):
+        return False
+    # One that asks another model may ask an endpoint.
+    return capability(key.capability).through(backend) is None
 
 
 ScorerFactory = Callable[[], AbstractAsyncContextManager[Scorer]]
