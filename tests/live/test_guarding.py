@@ -14,6 +14,7 @@ import pytest
 
 from tests.live.running import JSON, LEXICAL, Running, rest_of, serving
 from tests.support import record, run_command
+from trustassay.core.fair_queue import CURRENT_FLOW, Flow
 from trustassay.live.requests import BodyLimiter, RequestError, TokenBuckets
 from trustassay.live.service import ServiceSettings, read_tokens
 
@@ -153,7 +154,7 @@ def test_too_many_requests_in_a_minute(tmp_path: Path) -> None:
 
 
 def test_bodies_are_bounded_together() -> None:
-    """64 bodies of the largest size are held; what a request held is free when it ends."""
+    """64 bodies of the largest size are held, 16 of a caller; an ended request holds nothing."""
     refused: list[int] = []
     free = asyncio.Event()
 
@@ -171,14 +172,20 @@ def test_bodies_are_bounded_together() -> None:
 
     async def run() -> None:
         limited = BodyLimiter(app, ServiceSettings(largest_body=100))
-        for most in (64, 128):
+
+        async def send_as(caller: str) -> None:
+            CURRENT_FLOW.set(Flow(caller))
+            await limited({"type": "http"}, body, sent)
+
+        for callers, most in ((["a"], 16), ("abcd", 64), ("abcdef", 64), (["a"], 16)):
             free.clear()
+            refused.clear()
             at_once = [
-                asyncio.create_task(limited({"type": "http"}, body, sent)) for _ in range(66)
+                asyncio.create_task(send_as(caller)) for caller in callers for _ in range(17)
             ]
             for _ in range(1000):  # until each of them has begun
                 await asyncio.sleep(0)
-            assert refused == [429] * (most // 32)
+            assert refused == [429] * (len(at_once) - most)
             free.set()
             await asyncio.gather(*at_once)
 

@@ -162,22 +162,37 @@ def test_a_token_is_needed(running: Serving) -> None:
     assert running.post(PATH, b"x" * 10_000_000, x_api_key=TOKEN).status == 413
 
 
-def test_conversations_are_few_small_and_young() -> None:
-    def record(size: int) -> dict[str, str]:
-        return {"question": "x" * size}
+def record(size: int) -> dict[str, str]:
+    return {"question": "x" * size}
 
+
+def test_conversations_are_few_small_and_young() -> None:
     kept = PendingConversations(most=3, most_bytes=1000, age_s=10)
     for i in range(5):
-        kept.keep(f"c{i}", record(10), now=float(i))
-    assert [i for i in range(5) if kept.find(f"c{i}")] == [2, 3, 4]
-    kept.keep("c2", record(20), now=5.0)
-    kept.keep("c5", record(10), now=6.0)
-    assert [i for i in range(6) if kept.find(f"c{i}")] == [2, 4, 5]
-    assert kept.find("c2") == record(20)
-    kept.keep("large", record(900), now=7.0)
-    assert kept.find("large")
-    assert kept.find("c4") is None
-    kept.keep("later", record(1), now=18.0)
-    assert kept.find("large") is None
-    kept.keep("too large", record(2000), now=19.0)
-    assert kept.find("too large") is None
+        kept.keep("a", f"c{i}", record(10), now=float(i))
+    assert [i for i in range(5) if kept.find("a", f"c{i}")] == [2, 3, 4]
+    kept.keep("a", "c2", record(20), now=5.0)
+    kept.keep("a", "c5", record(10), now=6.0)
+    assert [i for i in range(6) if kept.find("a", f"c{i}")] == [2, 4, 5]
+    assert kept.find("a", "c2") == record(20)
+    kept.keep("a", "large", record(900), now=7.0)
+    assert kept.find("a", "large")
+    assert kept.find("a", "c4") is None
+    kept.keep("a", "later", record(1), now=18.0)
+    assert kept.find("a", "large") is None
+    kept.keep("a", "too large", record(2000), now=19.0)
+    assert kept.find("a", "too large") is None
+
+
+def test_one_caller_cannot_push_the_conversations_of_another_out() -> None:
+    waiting = PendingConversations(most=5, most_bytes=10_000, age_s=100)
+    waiting.keep("few", "call", record(10), now=0.0)
+    for i in range(50):
+        waiting.keep("many", f"c{i}", record(10), now=float(i))
+    assert waiting.find("few", "call")
+    assert [i for i in range(50) if waiting.find("many", f"c{i}")] == [46, 47, 48, 49]
+    # ids of calls are the caller's alone
+    waiting.keep("many", "call", record(20), now=60.0)
+    assert waiting.find("few", "call") == record(10)
+    waiting.keep("many", "later", record(10), now=101.0)
+    assert waiting.find("few", "call") is None

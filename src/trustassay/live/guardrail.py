@@ -5,7 +5,7 @@ the id of the call. So a conversation is remembered until its answer comes.
 """
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from trustassay.core.fair_queue import CURRENT_FLOW
 from trustassay.live.app import Part
 from trustassay.live.requests import RequestError, encode_json, read_json, reply
 from trustassay.live.service import Service, choose_work_for
@@ -36,10 +37,10 @@ class _Conversation(NamedTuple):
 
 
 class PendingConversations:
-    """Conversations that wait for their answers, by the id of the call; the oldest are dropped.
+    """Conversations that wait for their answers, by their caller and the id of the call.
 
     LiteLLM may have an answer judged several times while it grows, so a conversation stays after
-    its first answer.
+    its first answer. Where there are too many, the oldest of the caller with the most is dropped.
 
     Args:
         most: the most conversations.
@@ -49,35 +50,41 @@ class PendingConversations:
 
     def __init__(self, most: int = 10_000, most_bytes: int = 64 * 1024**2, age_s: float = 3600):
         self._most, self._most_bytes, self._age_s = most, most_bytes, age_s
-        self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
-        self._bytes = 0
+        # Insertion order is order of age: a call that is sent again is dropped first.
+        self._by_caller: dict[str, OrderedDict[str, _Conversation]] = {}
+        self._bytes: Counter[str] = Counter()
+        self._count = 0
 
-    def keep(self, call: str, record: Mapping[str, Any], now: float) -> None:
+    def keep(self, caller: str, call: str, record: Mapping[str, Any], now: float) -> None:
         """Remember the conversation of a call."""
-        self._drop(call)
-        self._conversations[call] = _Conversation(record, len(encode_json(record)), now)
-        self._bytes += self._conversations[call].size
-        while self._conversations:
-            # Insertion order is order of age: a call that is sent again was dropped above, so it is
-            # new.
-            oldest = next(iter(self._conversations))
-            old = now - self._conversations[oldest].since > self._age_s
-            if (
-                not old
-                and len(self._conversations) <= self._most
-                and self._bytes <= self._most_bytes
-            ):
-                break
-            self._drop(oldest)
+        self._drop(caller, call)
+        conversation = _Conversation(record, len(encode_json(record)), now)
+        self._by_caller.setdefault(caller, OrderedDict())[call] = conversation
+        self._bytes[caller] += conversation.size
+        self._count += 1
+        for other in list(self._by_caller):
+            for earlier_call, earlier in list(self._by_caller[other].items()):
+                if now - earlier.since <= self._age_s:
+                    break
+                self._drop(other, earlier_call)
+        while self._count > self._most or self._bytes.total() > self._most_bytes:
+            largest = max(self._by_caller, key=lambda other: self._bytes[other])
+            self._drop(largest, next(iter(self._by_caller[largest])))
 
-    def find(self, call: str) -> Mapping[str, Any] | None:
-        """Return the conversation of a call, if it is remembered."""
-        conversation = self._conversations.get(call)
+    def find(self, caller: str, call: str) -> Mapping[str, Any] | None:
+        """Return the conversation of a caller's call, if it is remembered."""
+        conversations = self._by_caller.get(caller)
+        conversation = conversations.get(call) if conversations else None
         return conversation.record if conversation else None
 
-    def _drop(self, call: str) -> None:
-        if conversation := self._conversations.pop(call, None):
-            self._bytes -= conversation.size
+    def _drop(self, caller: str, call: str) -> None:
+        conversations = self._by_caller.get(caller)
+        if not conversations or call not in conversations:
+            return
+        self._bytes[caller] -= conversations.pop(call).size
+        self._count -= 1
+        if not conversations:
+            del self._by_caller[caller], self._bytes[caller]
 
 
 def guardrail_part(service: Service, judging: AnswerJudging) -> Part:
@@ -86,6 +93,7 @@ def guardrail_part(service: Service, judging: AnswerJudging) -> Part:
 
     async def guardrail(request: Request) -> Response:
         service.refuse_if_closing()
+        caller = CURRENT_FLOW.get().caller
         content = _check_request(await read_json(request))
         documents = (content.get(PARAMETERS) or {}).get("documents")
         if not isinstance(documents, str | list | None):
@@ -98,9 +106,9 @@ def guardrail_part(service: Service, judging: AnswerJudging) -> Part:
         if content["input_type"] == "request":
             if not content.get("litellm_call_id"):
                 raise RequestError(422, "litellm_call_id: expected the id of the call")
-            conversations.keep(content["litellm_call_id"], record, time.monotonic())
+            conversations.keep(caller, content["litellm_call_id"], record, time.monotonic())
             return reply({"action": "NONE"})
-        earlier = conversations.find(content.get("litellm_call_id") or "")
+        earlier = conversations.find(caller, content.get("litellm_call_id") or "")
         # Without its question an answer would be judged by nothing: better an error than a verdict.
         if earlier is None and "question" not in record:
             message = "no conversation of this litellm_call_id came before its answer"

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -240,6 +240,8 @@ MAX_CALLERS = 10_000
 """The most callers whose rates are remembered."""
 MAX_BODIES_IN_MEMORY = 64
 """All requests in progress together may hold this many bodies of the largest size."""
+MAX_BODIES_OF_CALLER = 16
+"""The same for the requests of one caller."""
 MAX_DISCARDED_BYTES = 16 * 1024**2
 """Bytes beyond the limit that are read and dropped, so that a client that sends everything before
 it reads can read why it was refused."""
@@ -344,6 +346,7 @@ class BodyLimiter:
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self._app, self._settings = app, settings
         self._bytes_held = 0
+        self._bytes_by_caller: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with a bounded ``receive``."""
@@ -354,6 +357,7 @@ class BodyLimiter:
         # One deadline for the whole body: a byte now and then does not keep a request alive.
         deadline = asyncio.get_running_loop().time() + slow_s
         total, request_bytes, is_complete = 0, 0, False
+        caller = CURRENT_FLOW.get().caller
 
         async def piece() -> Message:
             try:
@@ -380,16 +384,24 @@ class BodyLimiter:
                 text = f"the body has more than {most:,} bytes; send fewer samples at once"
                 raise RequestError(413, text, closing())
             # Each body may be within its limit and all together still fill the memory.
-            if self._bytes_held + size > MAX_BODIES_IN_MEMORY * most:
+            of_caller = self._bytes_by_caller[caller] + size
+            if (
+                of_caller > MAX_BODIES_OF_CALLER * most
+                or self._bytes_held + size > MAX_BODIES_IN_MEMORY * most
+            ):
                 text = "the requests in progress are too large together; send this again"
                 raise RequestError(429, text, closing({"retry-after": "1"}))
             self._bytes_held, request_bytes = self._bytes_held + size, request_bytes + size
+            self._bytes_by_caller[caller] = of_caller
             return message
 
         try:
             await self._app(scope, receiving, send)
         finally:
             self._bytes_held -= request_bytes
+            self._bytes_by_caller[caller] -= request_bytes
+            if not self._bytes_by_caller[caller]:
+                del self._bytes_by_caller[caller]
 
 
 def _candidate_tokens(headers: Headers) -> list[str]:
