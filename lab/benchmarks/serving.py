@@ -284,6 +284,7 @@ def compare(options: argparse.Namespace) -> None:
                 show(one)
     if options.write:
         command = f"python -m lab.benchmarks.serving --entailer {' '.join(options.entailer)}"
+        command += f" --requests {options.requests}"
         command += " --tokens" * options.tokens + " --before PATH" * bool(options.before)
         data = f"made: short samples of two sentences; commit {commit_of(THIS)}"
         if options.before:

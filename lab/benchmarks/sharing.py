@@ -5,6 +5,7 @@
     python -m lab.benchmarks.sharing --one-token          # all callers have the same token
     python -m lab.benchmarks.sharing --batches 3          # three callers send a batch each
     python -m lab.benchmarks.sharing --many-small         # 1,000 requests at once, and no list
+    python -m lab.benchmarks.sharing --samples 60 --limit 900     # a batch that ends
 
 `trustassay serve` runs in a process of its own, with the embedded entailer, the proxy and the
 guardrail; it withholds answers that have no verdict or a bad one. Its clients have a token each:
@@ -16,8 +17,9 @@ guardrail; it withholds answers that have no verdict or a bad one. Its clients h
 
 Three times a new service starts: for chat and single without a batch, for the batch alone, and for
 all together. There chat and single begin once samples of the batch are accepted. A part ends after
-`--limit` seconds if the batch does not; requests in progress are then still waited for. A reply of
-429 or 503 is obeyed and counted, and its waiting is part of the time of the request.
+`--limit` seconds if the batch does not, as 1,000 such samples do not within the default of 240;
+requests in progress are then still waited for. A reply of 429 or 503 is obeyed and counted, and its
+waiting is part of the time of the request.
 
 Writes `results/sharing.json`, for the variants `results/sharing-VARIANT.json`. Run it on a machine
 without other work.
@@ -63,6 +65,8 @@ from lab.benchmarks.serving import (
 from lab.benchmarks.tables import sharing_tables, table_lines
 from lab.results import write_result
 
+SAMPLES = 1000
+"""Samples of a batch."""
 SENTENCES = 95
 """Sentences of an answer of the batch: about 5 kB."""
 SENTENCES_OF_PASSAGE = 10
@@ -468,7 +472,7 @@ def main() -> None:
     parser.add_argument("--source", type=Path, default=THIS, metavar="PATH", help="the new version")
     parser.add_argument("--before", type=Path, metavar="PATH", help="the old version")
     parser.add_argument("--entailer", default="embedded")
-    parser.add_argument("--samples", type=int, default=1000, help="of each batch")
+    parser.add_argument("--samples", type=int, default=SAMPLES, help="of each batch")
     parser.add_argument("--batches", type=int, default=1, help="callers that send a batch")
     parser.add_argument("--one-token", action="store_true", help="one token for all callers")
     parser.add_argument("--caller-header", metavar="NAME", help="a header that names the caller")
@@ -505,10 +509,14 @@ def description_of(
     if options.batches > 1:
         variant = f"{variant}-{options.batches}-batches"
         command += f" --batches {options.batches}"
+    if options.samples != SAMPLES:
+        variant = f"{variant}-{options.samples}-samples"
+        command += f" --samples {options.samples}"
     if options.many_small:
         variant, command = f"{variant}-many-small", f"{command} --many-small"
     if options.pause:
         variant, command = f"{variant}-pause", f"{command} --pause {options.pause:g}"
+    command += f" --entailer {options.entailer} --limit {options.limit:g}"
     commits = ", ".join(f"{name}: {commit_of(source)}" for name, source in sources.items())
     data = f"made: {options.samples} samples of {SENTENCES} sentences, {options.entailer}; "
     return f"sharing{variant}", command, f"{data}{options.limit:g} s at most; commits {commits}"
