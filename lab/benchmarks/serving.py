@@ -33,6 +33,7 @@ import http.client
 import itertools
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,7 @@ async def serving(
     *arguments: str, metric: str = METRIC, source: Path = THIS, tokens: Sequence[str] = ()
 ) -> AsyncIterator[subprocess.Popen[bytes]]:
     words = ["serve", "--metric", metric, "--port", str(PORT), "--per-minute", "1000000"]
+    check_port()
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "trustassay", *words, *arguments],
@@ -107,6 +109,13 @@ async def serving(
         finally:
             process.kill()
             process.wait()
+
+
+def check_port() -> None:
+    """Raise SystemExit if something listens at the port: its replies would be measured."""
+    with socket.socket() as client:
+        if client.connect_ex(("127.0.0.1", PORT)) == 0:
+            raise SystemExit(f"port {PORT} is in use: wait until the other benchmark has ended")
 
 
 async def is_ready(process: subprocess.Popen[bytes]) -> bool:

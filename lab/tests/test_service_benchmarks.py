@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import os
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,17 @@ def test_the_service_of_another_checkout_runs_with_its_own_source(
     assert TOKEN_VARIABLE not in environment
     tokens = serving.tokens_of(3)
     assert read_tokens(environment_of(tmp_path, tokens)[TOKEN_VARIABLE]) == tuple(tokens)
+
+
+def test_the_service_of_another_benchmark_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def start() -> None:
+        async with serving.serving("--entailer", "lexical"):
+            raise AssertionError
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        monkeypatch.setattr(serving, "PORT", other.getsockname()[1])
+        with pytest.raises(SystemExit, match="is in use"):
+            asyncio.run(start())
 
 
 def test_medians_of_rounds_keep_the_texts() -> None:
