@@ -1,6 +1,7 @@
 """What a request costs over HTTP, beside the model's own time, and what a kill under load loses.
 
     python -m lab.benchmarks.serving [--requests 1000] [--entailer lexical]
+    python -m lab.benchmarks.serving --entailer embedded lexical --tokens --before PATH --write
     python -m lab.benchmarks.serving --kill 3
     python -m lab.benchmarks.serving --slow 1000
 
@@ -9,7 +10,9 @@ connection of its own, at 127.0.0.1. First: all requests at once (samples of two
 passages, all different, `faithfulness`); 1, 8 and 64 clients that each send the next when they have
 the answer to the last; one request with all samples, streamed. The model's own time is that of a
 resident scorer in this process that is given all samples at once, without HTTP. A reply of 429 is
-obeyed and counted, and its waiting is part of the latency.
+obeyed and counted, and its waiting is part of the latency. With `--tokens` each of the clients has
+a token of its own. With `--before` the service of another checkout is measured beside this one, in
+turns, and the figures are medians of three rounds; `--write` writes `results/serving.json`.
 
 With `--kill N`: the service, with a folder, is killed N times (SIGKILL) while 64 clients send; each
 start takes up the folder. A client without a reply sends again. Told are the replies, what was
@@ -27,54 +30,104 @@ from __future__ import annotations
 import argparse
 import asyncio
 import http.client
+import itertools
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import Manager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import aiohttp
 import numpy as np
 
 from lab.benchmarks.scorer import METRIC, Stopwatch, samples
+from lab.benchmarks.tables import SERVING_COLUMNS, table_lines
 from lab.results import write_result
 from trustassay import scorer
+from trustassay.live.service import TOKEN_VARIABLE
 
 PORT = 18799
 URL = f"http://127.0.0.1:{PORT}"
 COME_AGAIN = (429, 503)
+THIS = Path(__file__).parents[2]
+"""The checkout that this file is part of."""
+ROUNDS_BESIDE = 3
+"""Rounds of each of two checkouts that are compared."""
+
+
+def environment_of(source: Path, tokens: Sequence[str] = ()) -> dict[str, str]:
+    """Return the environment in which the service of a checkout runs, and asks for the tokens."""
+    result = {**os.environ, "PYTHONPATH": str((source / "src").resolve())}
+    result.pop(TOKEN_VARIABLE, None)
+    return result | ({TOKEN_VARIABLE: ",".join(tokens)} if tokens else {})
+
+
+def commit_of(source: Path) -> str:
+    """Return the commit of a checkout, and whether files differ from it."""
+    command = ["git", "-C", str(source), "describe", "--always", "--dirty", "--exclude", "*"]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    return result.stdout.strip() or "no commit"
+
+
+def tokens_of(callers: int) -> list[str]:
+    return [f"token-of-caller-{number:04d}" for number in range(callers)]
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
 
 
 @asynccontextmanager
-async def serving(*arguments: str, metric: str = METRIC) -> AsyncIterator[subprocess.Popen[bytes]]:
+async def serving(
+    *arguments: str, metric: str = METRIC, source: Path = THIS, tokens: Sequence[str] = ()
+) -> AsyncIterator[subprocess.Popen[bytes]]:
     words = ["serve", "--metric", metric, "--port", str(PORT), "--per-minute", "1000000"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "trustassay", *words, *arguments], stderr=subprocess.DEVNULL
-    )
-    try:
-        async with aiohttp.ClientSession() as session:
-            while True:
-                try:
-                    async with session.get(f"{URL}/health"):
-                        break
-                except aiohttp.ClientError:
-                    if process.poll() is not None:
-                        raise SystemExit("the service did not start") from None
-                    await asyncio.sleep(0.05)
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    check_port()
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "trustassay", *words, *arguments],
+            env=environment_of(source, tokens),
+            stderr=errors,
+        )
+        try:
+            if not await is_ready(process):
+                errors.seek(0)
+                raise SystemExit(f"the service did not start: {errors.read().decode()}")
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def check_port() -> None:
+    """Raise SystemExit if something listens at the port: its replies would be measured."""
+    with socket.socket() as client:
+        if client.connect_ex(("127.0.0.1", PORT)) == 0:
+            raise SystemExit(f"port {PORT} is in use: wait until the other benchmark has ended")
+
+
+async def is_ready(process: subprocess.Popen[bytes]) -> bool:
+    """Wait until the service listens; return whether it does, or has ended."""
+    async with aiohttp.ClientSession() as session:
+        while process.poll() is None:
+            try:
+                async with session.get(f"{URL}/health"):
+                    return True
+            except aiohttp.ClientError:
+                await asyncio.sleep(0.05)
+    return False
 
 
 def cpu_s(process: subprocess.Popen[bytes]) -> float:
@@ -84,18 +137,21 @@ def cpu_s(process: subprocess.Popen[bytes]) -> float:
 
 
 class Clients:
-    """Sends samples, and sends again as it is told to."""
+    """Sends samples, and sends again as it is told to; each client has the next of the tokens."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: Sequence[str] = ()) -> None:
+        self._headers = [bearer(token) for token in tokens] or [{}]
         self.replies: Counter[str] = Counter()
         self.waits: list[float] = []
         self.scores: dict[str, float] = {}
 
-    async def score(self, session: aiohttp.ClientSession, one: dict[str, Any]) -> None:
+    async def score(
+        self, session: aiohttp.ClientSession, one: dict[str, Any], headers: dict[str, str]
+    ) -> None:
         began = time.perf_counter()
         while True:
             try:
-                async with session.post(f"{URL}/v1/score", json=one) as reply:
+                async with session.post(f"{URL}/v1/score", json=one, headers=headers) as reply:
                     content = await reply.json()
                     self.replies[str(reply.status)] += 1
                     if reply.status not in COME_AGAIN:
@@ -111,12 +167,13 @@ class Clients:
     async def send(self, every: list[dict[str, Any]], clients: int) -> None:
         waiting = iter(every)
 
-        async def client(session: aiohttp.ClientSession) -> None:
+        async def client(session: aiohttp.ClientSession, headers: dict[str, str]) -> None:
             for one in waiting:
-                await self.score(session, one)
+                await self.score(session, one, headers)
 
         async with session_of(clients) as session:
-            await asyncio.gather(*(client(session) for _ in range(clients)))
+            headers = itertools.islice(itertools.cycle(self._headers), clients)
+            await asyncio.gather(*(client(session, each) for each in headers))
 
 
 def session_of(connections: int) -> aiohttp.ClientSession:
@@ -135,12 +192,12 @@ async def models_own(n: int, start: int, entailer: str) -> tuple[float, float]:
         return watch.read()
 
 
-async def streamed(every: list[dict[str, Any]]) -> list[float]:
+async def streamed(every: list[dict[str, Any]], headers: dict[str, str]) -> list[float]:
     """Return when each line came, of one request with all samples."""
     came = []
     async with session_of(1) as session:
         began = time.perf_counter()
-        async with session.post(f"{URL}/v1/score", json=every) as reply:
+        async with session.post(f"{URL}/v1/score", json=every, headers=headers) as reply:
             assert reply.status == 200
             async for line in reply.content:
                 assert "error" not in json.loads(line)
@@ -148,37 +205,100 @@ async def streamed(every: list[dict[str, Any]]) -> list[float]:
     return came
 
 
-def row(
-    what: str, n: int, taken: tuple[float, float], waits: list[float], replies: Counter[str]
-) -> None:
-    wall, cpu = (seconds / n * 1000 for seconds in taken)
-    middle, late = np.percentile(waits, [50, 99]) * 1000
-    told = ", ".join(f"{count} x {name}" for name, count in sorted(replies.items()))
-    print(f"| {what} | {wall:.2f} | {cpu:.2f} | {middle:.0f} | {late:.0f} | {told} |", flush=True)
+def figures_of(
+    what: str, n: int, taken: tuple[float, float], waits: Sequence[float], replies: Counter[str]
+) -> dict[str, Any]:
+    """Return a row of the table: n samples, the seconds that they took, those of each wait."""
+    result: dict[str, Any] = {"how": what}
+    result["ms_a_sample"], result["cpu_ms_a_sample"] = (
+        round(seconds / n * 1000, 2) for seconds in taken
+    )
+    if waits:
+        middle, late = np.percentile(waits, [50, 99]) * 1000
+        result |= {"waits_ms_median": round(float(middle), 1), "waits_ms_99": round(float(late), 1)}
+        result["requests_per_s"] = round(replies["200"] / taken[0], 2)
+        counts = sorted(replies.items())
+        result["replies"] = ", ".join(f"{count} x {name}" for name, count in counts)
+    return result
 
 
-async def latency(n: int, entailer: str) -> None:
-    print(f"{n} samples, {METRIC}, entailer {entailer}; load average {os.getloadavg()[0]:.1f}\n")
-    print("| how | ms a sample | CPU ms a sample | waits, ms: median | 99 % | replies |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    wall, cpu = (seconds / n * 1000 for seconds in await models_own(n, 0, entailer))
-    print(f"| scorer without HTTP, all at once | {wall:.2f} | {cpu:.2f} |  |  |  |", flush=True)
-    async with serving("--entailer", entailer) as process:
-        await Clients().send(samples(1, 10**6), 1)  # loads the model
+def medians_of(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return one row for those of several rounds: the median of each number, the last text."""
+    return {
+        key: value if isinstance(value, str) else round(median(one[key] for one in rounds), 2)
+        for key, value in rounds[-1].items()
+    }
+
+
+def show_head() -> None:
+    print("\n".join(table_lines([key.replace("_", " ") for key in SERVING_COLUMNS], [])))
+
+
+def show(figures: dict[str, Any]) -> None:
+    cells = (str(figures.get(key, "")) for key in SERVING_COLUMNS)
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+async def latency(
+    n: int, entailer: str, source: Path, *, with_tokens: bool
+) -> list[dict[str, Any]]:
+    """Measure the service of a checkout once; print the rows, and return them."""
+    print(f"\n{n} samples, {METRIC}, entailer {entailer}, {commit_of(source)}; ", end="")
+    print(f"load average {os.getloadavg()[0]:.1f}\n")
+    show_head()
+    result = []
+    tokens = tokens_of(64) if with_tokens else []
+    if source == THIS:  # the scorer is in this process
+        own = await models_own(n, 0, entailer)
+        result.append(figures_of("scorer without HTTP, all at once", n, own, (), Counter()))
+        show(result[-1])
+    async with serving("--entailer", entailer, source=source, tokens=tokens) as process:
+        await Clients(tokens).send(samples(1, 10**6), 1)  # loads the model
         for round_, clients in enumerate((n, 1, 8, 64), 1):
-            found, began, used = Clients(), time.perf_counter(), cpu_s(process)
+            sending, began, used = Clients(tokens), time.perf_counter(), cpu_s(process)
             count = min(n, 100 * clients)
-            await found.send(samples(count, round_ * n), clients)
+            await sending.send(samples(count, round_ * n), clients)
             taken = (time.perf_counter() - began, cpu_s(process) - used)
-            assert len(found.scores) == count
+            assert len(sending.scores) == count
             noun = "client" if clients == 1 else "clients"
             what = f"{n} requests at once" if clients == n else f"{clients} {noun}"
-            row(what, count, taken, found.waits, found.replies)
+            result.append(figures_of(what, count, taken, sending.waits, sending.replies))
+            show(result[-1])
         used = cpu_s(process)
-        came = await streamed(samples(n, 9 * n))
+        came = await streamed(samples(n, 9 * n), bearer(tokens[0]) if tokens else {})
         assert len(came) == n
         taken = (came[-1], cpu_s(process) - used)
-        row("one request, streamed", n, taken, came, Counter({"200": 1}))
+        result.append(figures_of("one request, streamed", n, taken, came, Counter({"200": 1})))
+        show(result[-1])
+    return result
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Measure each entailer, with `--before` in turns with that of another checkout."""
+    sources = {"": THIS} | ({"_before": options.before.resolve()} if options.before else {})
+    figures: dict[str, list[dict[str, Any]]] = {}
+    for entailer in options.entailer:
+        rounds: dict[str, list[list[dict[str, Any]]]] = {suffix: [] for suffix in sources}
+        for _ in range(ROUNDS_BESIDE if options.before else 1):
+            for suffix, source in sources.items():
+                measuring = latency(options.requests, entailer, source, with_tokens=options.tokens)
+                rounds[suffix].append(asyncio.run(measuring))
+        for suffix, measured in rounds.items():
+            figures[entailer + suffix] = [medians_of(same) for same in zip(*measured, strict=True)]
+    if options.before:
+        for name, medians in figures.items():
+            print(f"\n{name}, medians of {ROUNDS_BESIDE} rounds\n")
+            show_head()
+            for one in medians:
+                show(one)
+    if options.write:
+        command = f"python -m lab.benchmarks.serving --entailer {' '.join(options.entailer)}"
+        command += f" --requests {options.requests}"
+        command += " --tokens" * options.tokens + " --before PATH" * bool(options.before)
+        data = f"made: short samples of two sentences; commit {commit_of(THIS)}"
+        if options.before:
+            data += f", before: {commit_of(options.before)}; medians of {ROUNDS_BESIDE} rounds"
+        print(write_result("serving", f"{command} --write", data, figures))
 
 
 async def killed(n: int, entailer: str, kills: int) -> None:
@@ -222,8 +342,7 @@ async def slowed(n: int, entailer: str, slow: int) -> None:
         writer.close()
 
     print(f"{n} samples, 8 clients, entailer {entailer}; load average {os.getloadavg()[0]:.1f}\n")
-    print("| how | ms a sample | CPU ms a sample | waits, ms: median | 99 % | replies |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    show_head()
     async with serving("--entailer", entailer) as process:
         await Clients().send(samples(1, 10**6), 1)  # loads the model
         for round_, count in enumerate((0, slow)):
@@ -232,7 +351,8 @@ async def slowed(n: int, entailer: str, slow: int) -> None:
             found, began, used = Clients(), time.perf_counter(), cpu_s(process)
             await found.send(samples(n, round_ * n), 8)
             taken = (time.perf_counter() - began, cpu_s(process) - used)
-            row(f"{count} slow connections", n, taken, found.waits, found.replies)
+            what = f"{count} slow connections"
+            show(figures_of(what, n, taken, found.waits, found.replies))
             await asyncio.gather(*dripping)
     print(f"\nthe slow ones were open for {min(lasted):.1f} to {max(lasted):.1f} s")
 
@@ -352,19 +472,23 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int, default=1000)
-    parser.add_argument("--entailer", default="lexical")
+    parser.add_argument("--entailer", nargs="+", default=["lexical"])
+    parser.add_argument("--tokens", action="store_true", help="each client has its own")
+    parser.add_argument("--before", type=Path, metavar="PATH", help="another checkout")
+    parser.add_argument("--write", action="store_true", help="write results/serving.json")
     parser.add_argument("--kill", type=int, default=0, metavar="N")
     parser.add_argument("--slow", type=int, default=0, metavar="N")
     parser.add_argument("--long", type=int, default=0, metavar="N")
     options = parser.parse_args()
+    entailer = options.entailer[0]
     if options.long:
-        asyncio.run(of_long_answers(options.long, options.entailer))
+        asyncio.run(of_long_answers(options.long, entailer))
     elif options.slow:
-        asyncio.run(slowed(options.requests, options.entailer, options.slow))
+        asyncio.run(slowed(options.requests, entailer, options.slow))
     elif options.kill:
-        asyncio.run(killed(options.requests, options.entailer, options.kill))
+        asyncio.run(killed(options.requests, entailer, options.kill))
     else:
-        asyncio.run(latency(options.requests, options.entailer))
+        compare(options)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,11 @@ def _sections() -> Iterator[str]:
         ("Local models as entailers: AUC on the same pairs", "local-judges", _local_judges),
         ("Speed of a large answer on one core", "capacity", _capacity),
         ("The service", "serving", _serving),
+        ("What other callers wait during a batch", "sharing", sharing_tables),
+        ("The same, with one token for all", "sharing-one-token", sharing_tables),
+        ("The same, with three batches", "sharing-3-batches", sharing_tables),
+        ("The same, with requests instead of a list", "sharing-many-small", sharing_tables),
+        ("Memory, files and threads of the service", "soak", soak_tables),
         ("Ray and the local engine", "scaling", _scaling),
         ("Labels that a plan saves", "labelling", _labelling),
         ("How often a gate notices", "gate", _gate),
@@ -48,15 +53,18 @@ def _sections() -> Iterator[str]:
         ("Sets of answers called unstable by gamma", "stability", _stability),
         ("Errors that people marked, found by tokens", "mu-shroom", _mu_shroom),
     ):
-        record = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+        path = FOLDER / f"{name}.json"
+        if not path.exists():  # not measured yet
+            continue
+        record = json.loads(path.read_text(encoding="utf-8"))
         yield f"## {title}\n"
         about = [record["date"], f"`{record['command']}`", record.get("data"), record.get("source")]
         yield f"`{name}.json`: {'; '.join(str(one).rstrip('.') for one in about if one)}.\n"
         for columns, rows in tables(record.get("figures", record)):
-            yield "\n".join(_lines(columns, rows)) + "\n"
+            yield "\n".join(table_lines(columns, rows)) + "\n"
 
 
-def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+def table_lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     yield f"| {' | '.join(columns)} |"
     yield "| --- " * len(columns) + "|"
     for row in rows:
@@ -102,12 +110,59 @@ def _capacity(figures: Mapping[str, Any]) -> Iterator[Table]:
     )
 
 
+SERVING_COLUMNS = (
+    *("how", "ms_a_sample", "cpu_ms_a_sample", "waits_ms_median", "waits_ms_99"),
+    *("requests_per_s", "replies"),
+)
+
+
 def _serving(figures: Mapping[str, Any]) -> Iterator[Table]:
-    keys = ("ms_a_sample", "cpu_ms_a_sample", "waits_ms_median", "waits_ms_99", "replies")
+    every = [one for rows in figures.values() for one in rows]
+    # Older results have no requests a second.
+    keys = [key for key in SERVING_COLUMNS if any(key in one for one in every)]
     titles = [key.replace("_", " ") for key in keys]
     for entailer, rows in figures.items():
-        cells = [[entailer, one["how"], *(one.get(key) for key in keys)] for one in rows]
-        yield ["entailer", "how", *titles], cells
+        yield ["entailer", *titles], [[entailer, *(one.get(key) for key in keys)] for one in rows]
+
+
+def sharing_tables(figures: Mapping[str, Mapping[str, Any]]) -> Iterator[Table]:
+    """Yield the tables of ``sharing``: what callers waited, and what the batches took."""
+    replies = ("statuses", "retry_after_s")
+    counts = ("blocked", "not_judged", "unanswered")
+    for title, keys in (
+        ("caller", ("count", "p50_s", "p99_s", "max_s", *counts)),
+        ("batch", ("seconds", "results", "results_per_s", "not_judged")),
+    ):
+        rows = [
+            [version, name, *(part[key] for key in keys), *(_counts(part[key]) for key in replies)]
+            for version, parts in figures.items()
+            for name, part in parts.items()
+            if name.startswith("batch") is (title == "batch")
+        ]
+        names = [key.replace("_", " ") for key in (*keys, *replies)]
+        yield ["version", title, *names], rows
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} x {name}" for name, count in counts.items())
+
+
+def soak_tables(figures: Mapping[str, Mapping[str, Any]]) -> Iterator[Table]:
+    """Yield the tables of ``soak``: what the service held, and its requests."""
+    keys = ("first_minute", "last_minute", "slope_a_minute", "slope_a_minute_second_half")
+    rows = [
+        [entailer, resource, *(values[key][resource] for key in keys)]
+        for entailer, values in figures.items()
+        for resource in values["first_minute"]
+    ]
+    yield ["entailer", "resource", *(key.replace("_", " ") for key in keys)], rows
+    yield (
+        ["entailer", "minutes", "requests", "replies other than 200"],
+        [
+            [entailer, values["minutes"], values["requests"], _counts(values["other_replies"])]
+            for entailer, values in figures.items()
+        ],
+    )
 
 
 def _scaling(figures: Mapping[str, Any]) -> Iterator[Table]:
