@@ -349,8 +349,10 @@ class Benchmark:
         self._headers = {name: bearer(token) for name, token in zip(names, tokens, strict=True)}
         self._tokens = list(dict.fromkeys(tokens))
         self._arguments = ["--entailer", options.entailer, "--guardrail", *STRICT]
-        room = options.batches * options.samples + SPARE_CAPACITY
-        self._arguments += ["--capacity", str(max(1024, room))]
+        # Where callers have shares, the default has room for the batches of four.
+        if "--per-caller" not in options_of(source):
+            room = options.batches * options.samples + SPARE_CAPACITY
+            self._arguments += ["--capacity", str(max(1024, room))]
         # An older version does not know the option, and takes no notice of the header.
         if options.caller_header:
             for name, headers in self._headers.items():
