@@ -117,7 +117,7 @@ def test_a_second_signal_gives_up_and_the_next_start_scores_it(tmp_path: Path) -
 def test_after_the_grace_period_the_rest_waits_for_the_next_start(tmp_path: Path) -> None:
     entailer = waiting_entailer(tmp_path)
     with (
-        serving(tmp_path, *entailer, "--out", "run", "--grace", "0.5") as one,
+        serving(tmp_path, *entailer, "--out", "run", "--grace", "1") as one,
         ThreadPoolExecutor() as threads,
     ):
         waiting = threads.submit(one.score, record(0))
@@ -127,7 +127,7 @@ def test_after_the_grace_period_the_rest_waits_for_the_next_start(tmp_path: Path
         assert one.end() == 130
         assert time.monotonic() - began < 15
         assert waiting.result().status == 503
-        assert "gave up after 0.5 seconds (--grace): 1 sample and 1 request" in one.said
+        assert "gave up 1 s after the signal (--grace): 1 sample and 1 request" in one.said
         assert "run the same command again to score what was accepted" in one.said
     assert (tmp_path / "run" / "summary.json").exists()
     (tmp_path / "go").touch()
@@ -145,7 +145,7 @@ def test_an_upstream_that_streams_for_ever_is_cut_off(tmp_path: Path) -> None:
 
     chat = json.dumps({"messages": [{"role": "user", "content": "What?"}], "stream": True})
     with Upstream(streams_from(so_on, 0.02)) as upstream:
-        options = ("--upstream", upstream.url, "--grace", "0.5")
+        options = ("--upstream", upstream.url, "--grace", "1")
         with serving(tmp_path, *LEXICAL, *options) as one, ThreadPoolExecutor() as threads:
             answer = threads.submit(one.ask, "POST", "/v1/chat/completions", chat, JSON)
             while not upstream.asked:

@@ -354,7 +354,8 @@ def serve(  # noqa: PLR0913 - one argument an option
             "Seconds after SIGTERM in which what was accepted is finished.",
             group=SERVER,
             default=20.0,
-            least=0.0,
+            # An end without any work takes half a second.
+            least=1.0,
         ),
     ],
     integrations: Integrations,

@@ -22,7 +22,7 @@ from trustassay.core.files import Appender, DiskFullError
 from trustassay.core.sample import Sample
 from trustassay.core.tracebacks import hide_key
 from trustassay.errors import CallError, CallFault, UsageError
-from trustassay.live.journal import WAITING_EVENTS, Journal, encode_line
+from trustassay.live.journal import WAITING_EVENTS, WaitingJournal, encode_line
 from trustassay.live.scorer import EVALUATION_EVENT, Assay, build_event_attributes
 from trustassay.live.service import run_beside
 from trustassay.live.trace_stores import SecretHttp
@@ -34,8 +34,8 @@ HEADERS = ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 first that is set counts."""
 AT_A_TIME = 100
 """The most events of one request."""
-KEPT_EVENTS_WAIT_S = 2.0
-"""Seconds that the end of the service waits for events that are on disk anyway."""
+EVENTS_WAIT_S, EVENTS_ON_DISK_WAIT_S = 10.0, 0.5
+"""Seconds that the end of the service waits for events that are not sent."""
 MAX_WAITING_BYTES = 64 * 1024**2
 """The most bytes of events that wait on disk; later ones are lost."""
 POST_AGAIN_S = 30.0
@@ -149,7 +149,7 @@ class EventSender:
         self._http.secrets = [value for value in headers.values() if len(value) > 3]
         self._tell, self._queue = tell, asyncio.Queue[_WaitingEvent]()
         self._out = out
-        self._journal: Journal | None = None
+        self._journal: WaitingJournal | None = None
         self.pending, self.lost = 0, 0
         """Events that are in memory alone and not sent, and those that are lost."""
         self._kept = 0
@@ -193,7 +193,7 @@ class EventSender:
         """Send within the block, first what an earlier process kept."""
         endpoint = Endpoint(self.limits, name="--events", again_after_s=POST_AGAIN_S)
         if self._out:
-            self._journal = Journal(self._out / WAITING_EVENTS)
+            self._journal = WaitingJournal(self._out / WAITING_EVENTS)
             for key, records in self._journal.read().items():
                 self._enqueue(key, records)
         try:
@@ -205,15 +205,16 @@ class EventSender:
                 self._tell(f"events that --events did not take: {lost:,}")
             if self._journal:
                 if self._kept:
-                    path, kept = self._journal.path, amount(self._kept, "event")
-                    self._tell(f"{kept} in {path}; the same command sends them first")
+                    waiting = f"{amount(self._kept, 'event')} in {self._journal.path}"
+                    self._tell(f"{waiting}; the same command sends them first")
                 self._journal.close()
 
     async def flush(self) -> None:
-        """Wait for the events that are not sent; only shortly for those that are on disk."""
-        deadline = time.monotonic() + KEPT_EVENTS_WAIT_S
+        """Wait for the events that are not sent; only shortly if all of them are on disk."""
+        wait_s = EVENTS_WAIT_S if self.pending else EVENTS_ON_DISK_WAIT_S
+        deadline = time.monotonic() + wait_s
         # Polled, not queue.join(): a collector that is down must not keep the service from ending.
-        while self.pending or (self._kept and time.monotonic() < deadline):
+        while (self.pending or self._kept) and time.monotonic() < deadline:
             await asyncio.sleep(0.02)
 
     async def _send(self, endpoint: Endpoint) -> None:

@@ -32,7 +32,7 @@ def encode_line(key: str, *item: Any) -> bytes:
     return json.dumps([key, *item], separators=(",", ":")).encode() + b"\n"
 
 
-class Journal:
+class WaitingJournal:
     """Keeps items in a file until their key is dropped.
 
     The file has at most about twice the bytes of what waits, and :data:`MIN_STALE_BYTES`.

@@ -29,7 +29,7 @@ from trustassay.input.otlp import decode_messages
 from trustassay.input.records import InputError
 from trustassay.live.app import Part
 from trustassay.live.evaluation_events import Sink, build_log_records
-from trustassay.live.journal import WAITING_SPANS, Journal, encode_line
+from trustassay.live.journal import WAITING_SPANS, WaitingJournal, encode_line
 from trustassay.live.requests import JSON, RequestError, parse_json_in_thread, reply
 from trustassay.live.scorer import Assay
 from trustassay.live.service import BusyError, Service, choose_work_for, run_beside
@@ -104,7 +104,7 @@ class TraceReceiver:
     ) -> None:
         self._service, self._settle_s, self._sink = service, settle_s, sink
         self._explanations, self._out, self._tell = explanations, out, tell
-        self._journal: Journal | None = None
+        self._journal: WaitingJournal | None = None
         self._waiting: OrderedDict[str, _PendingTrace] = OrderedDict()
         self._done: OrderedDict[str, None] = OrderedDict()
         self._bytes = 0
@@ -237,7 +237,7 @@ class TraceReceiver:
                 await self.settle(time.monotonic())
 
         if self._out:
-            self._journal = Journal(self._out / WAITING_SPANS)
+            self._journal = WaitingJournal(self._out / WAITING_SPANS)
             self._restore(self._journal)
         else:
             self._tell("without --out, traces that wait are lost if the process is killed")
@@ -251,7 +251,7 @@ class TraceReceiver:
             if self._journal:
                 self._journal.close()
 
-    def _restore(self, journal: Journal) -> None:
+    def _restore(self, journal: WaitingJournal) -> None:
         """Take up the spans that an earlier process kept."""
         now = time.monotonic()
         for spans in journal.read().values():

@@ -180,7 +180,7 @@ async def _finish_within(
             return True
         samples, requests = scorer.in_progress, len(server.server_state.tasks)
         lost = f"{amount(samples, 'sample')} and {amount(requests, 'request')} in progress"
-        tell(f"gave up after {grace_s:g} seconds (--grace): {lost}; {advice}")
+        tell(f"gave up {grace_s:g} s after the signal (--grace): {lost}; {advice}")
     finally:
         closing.cancel()
         if not working.done():
@@ -221,7 +221,8 @@ class _Server(uvicorn.Server):
 
     async def cut(self) -> None:
         """Close all connections, also those whose replies are not complete."""
-        for accepting in self.servers:
+        # It has none before its startup is complete.
+        for accepting in getattr(self, "servers", ()):
             accepting.close()
         # Requests that were just told that their samples are given up still write their replies.
         if tasks := [*self.server_state.tasks]:
