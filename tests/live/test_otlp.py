@@ -10,13 +10,17 @@ from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from tests.live.running import JSON, LEXICAL, Reply, Running, serving, waiting_entailer
 from tests.live.stores import Collector
 from trustassay import scorer
+from trustassay.core.files import Appender, DiskFullError
 from trustassay.live import Service, ServiceSettings
+from trustassay.live.evaluation_events import open_sink
+from trustassay.live.journal import WaitingJournal
 from trustassay.live.otlp import ROOT_WITHIN_S, TooManyTracesError, TraceReceiver
 from trustassay.live.scorer import Scorer
 
@@ -343,6 +347,38 @@ def test_a_trace_without_a_root_is_given_up() -> None:
         return inside.in_progress
 
     assert received(work) == (0, [f"trace {1:032x}: its root did not come"])
+
+
+def test_on_a_full_disk_no_span_of_a_request_is_accepted(tmp_path: Path) -> None:
+    async def run() -> dict[str, list[Any]]:
+        async with scorer(metrics="faithfulness", entailer="lexical") as inside:
+            receiver = TraceReceiver(Service(inside, ServiceSettings()), 60.0, out=tmp_path)
+            async with receiver.running():
+                lines = receiver.encode(spans(1))
+                full = DiskFullError(tmp_path)
+                refused = pytest.raises(DiskFullError)
+                with patch.object(Appender, "append", side_effect=full), refused:
+                    receiver.take(spans(1), 1000, 0, lines)
+                receiver.take(spans(2)[:1], 1000, 0, receiver.encode(spans(2)[:1]))
+        return WaitingJournal(tmp_path / "waiting-spans.jsonl").read()
+
+    assert asyncio.run(run()).keys() == {f"{2:032x}"}
+
+
+def test_events_on_disk_are_bounded(tmp_path: Path) -> None:
+    messages: list[str] = []
+
+    async def run() -> None:
+        sink = open_sink("http://127.0.0.1:9/v1/logs", messages.append, tmp_path)
+        async with sink.running():
+            sink.send([{"eventName": "kept"}])
+            with patch("trustassay.live.evaluation_events.MAX_WAITING_BYTES", 10):
+                sink.send([{"eventName": "lost"}, {"eventName": "lost"}])
+
+    asyncio.run(run())
+    kept = WaitingJournal(tmp_path / "waiting-events.jsonl").read()
+    assert [*kept.values()] == [[{"eventName": "kept"}]]
+    assert "events that --events did not take: 2" in messages
 
 
 def test_too_many_traces_are_refused_together() -> None:
