@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.core.files import Appender, name_in_errors, open_atomic
+from trustassay.core.files import Appender, DiskFullError, name_in_errors, open_atomic
 
 
 def test_nothing_is_seen_before_the_end(tmp_path: Path) -> None:
@@ -94,6 +94,6 @@ def test_an_error_of_the_system_names_the_file_and_not_its_part(tmp_path: Path) 
 def test_writing_names_the_file() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    with pytest.raises(OSError, match="No space left") as caught:
+    with pytest.raises(DiskFullError, match="No space left") as caught:
         Appender(Path("/dev/full")).append(b"line\n")
     assert caught.value.filename == "/dev/full"

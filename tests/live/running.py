@@ -147,9 +147,12 @@ def serving(
     )
     try:
         assert process.stderr
-        first = process.stderr.readline()
-        found = re.match(r"listening at http://(\S+):(\d+)", first)
-        assert found, first + process.stderr.read()
+        first, found = "", None
+        while not found:  # messages about what waits may come before
+            line = process.stderr.readline()
+            assert line, first
+            first += line
+            found = re.match(r"listening at http://(\S+):(\d+)", line)
         yield Running(process, found[1].strip("[]"), int(found[2]), first)
     finally:
         process.kill()

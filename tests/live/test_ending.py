@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import threading
 import time
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.running import JSON, LEXICAL, Reply, Running, serving, waiting_entailer
+from tests.live.upstream import Asked, Upstream, Write, chunk, says, streams_from
 from tests.support import lines, record, records
 
 IN_PROGRESS = "trustassay_samples_in_progress"
@@ -157,6 +160,77 @@ def test_a_second_signal_gives_up_and_the_next_start_scores_it(tmp_path: Path) -
         assert one.end() == 0
     (found,) = lines(tmp_path / "run" / "assessments.jsonl")
     assert (found["id"], found["error"]) == ("q0", None)
+
+
+def test_after_the_grace_period_the_rest_waits_for_the_next_start(tmp_path: Path) -> None:
+    entailer = waiting_entailer(tmp_path)
+    with (
+        serving(tmp_path, *entailer, "--out", "run", "--grace", "1") as one,
+        ThreadPoolExecutor() as threads,
+    ):
+        waiting = threads.submit(one.score, record(0))
+        one.until(IN_PROGRESS, 1)
+        began = time.monotonic()
+        # The judge never answers, and its thread cannot be cancelled.
+        assert one.end() == 130
+        assert time.monotonic() - began < 15
+        assert waiting.result().status == 503
+        assert "gave up 1 s after the signal (--grace): 1 sample and 1 request" in one.said
+        assert "run the same command again to score what was accepted" in one.said
+    assert (tmp_path / "run" / "summary.json").exists()
+    (tmp_path / "go").touch()
+    with serving(tmp_path, *entailer, "--out", "run") as one:
+        assert "scores 1 sample accepted before" in one.said
+        assert one.end() == 0
+    [assessment] = lines(tmp_path / "run" / "assessments.jsonl")
+    assert (assessment["id"], assessment["error"]) == ("q0", None)
+
+
+def test_an_upstream_that_streams_for_ever_is_cut_off(tmp_path: Path) -> None:
+    async def so_on() -> AsyncIterator[bytes]:
+        while True:
+            yield chunk({"content": "so "})
+
+    chat = json.dumps({"messages": [{"role": "user", "content": "What?"}], "stream": True})
+    with Upstream(streams_from(so_on, 0.02)) as upstream:
+        options = ("--upstream", upstream.url, "--grace", "1")
+        with serving(tmp_path, *LEXICAL, *options) as one, ThreadPoolExecutor() as threads:
+            answer = threads.submit(one.ask, "POST", "/v1/chat/completions", chat, JSON)
+            while not upstream.asked:
+                time.sleep(0.01)
+            began = time.monotonic()
+            assert one.end() == 130
+            assert time.monotonic() - began < 15
+            assert "0 samples and 1 request in progress; send again" in one.said
+            # A reply that was cut off is not taken for a complete one.
+            assert isinstance(answer.exception(), HTTPException | OSError)
+
+
+def test_a_chat_that_was_accepted_is_judged_before_the_end(tmp_path: Path) -> None:
+    may_answer = threading.Event()
+
+    async def late(asked: Asked, write: Write) -> None:
+        while not may_answer.is_set():
+            await asyncio.sleep(0.01)
+        await says("So it is.")(asked, write)
+
+    content = {"messages": [{"role": "user", "content": "What?"}], "documents": ["So it is."]}
+    with (
+        Upstream(late) as upstream,
+        serving(tmp_path, *LEXICAL, "--upstream", upstream.url) as one,
+        one.connected(),  # an idle connection does not delay the end
+        ThreadPoolExecutor() as threads,
+    ):
+        chat = json.dumps(content)
+        answer = threads.submit(one.ask, "POST", "/v1/chat/completions", chat, JSON)
+        while not upstream.asked:
+            time.sleep(0.01)
+        one.process.send_signal(signal.SIGTERM)
+        while "closing" not in one.said:
+            time.sleep(0.01)
+        may_answer.set()
+        assert one.process.wait(10) == 0
+        assert answer.result().json["trustassay"]["status"] == "scored"
 
 
 @pytest.mark.slow

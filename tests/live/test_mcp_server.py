@@ -16,6 +16,7 @@ import pytest
 
 from tests.lazily import needed
 from tests.live.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
+from tests.live.running import LEXICAL, Running, serving
 from trustassay import scorer
 from trustassay.live import Service, ServiceSettings
 
@@ -196,6 +197,49 @@ def test_over_http_with_a_token() -> None:
         assert service.post("/mcp", b"{}", **key, Content_Type="text/plain").status in (400, 415)
         assert service.get("/health").status == 200
     assert PASSAGE not in service.said
+
+
+@pytest.mark.slow
+def test_a_client_that_stays_connected_does_not_keep_the_service_from_ending(
+    tmp_path: Path,
+) -> None:
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    stream = b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
+
+    async def stay_connected(one: Running) -> int:
+        async with Client(streamable_http_client(f"http://{one.host}:{one.port}/mcp")) as client:
+            result = await client.call_tool("check_answer", GIVEN)
+            assert result.structured_content["metrics"]["faithfulness"]["score"] == 1
+            return await asyncio.to_thread(one.end)
+
+    with serving(tmp_path, *LEXICAL, "--mcp") as one, one.connected() as raw:
+        # As the SDKs ask for messages that the server sends by itself; this one sends none.
+        raw.sendall(stream)
+        assert raw.recv(100).startswith(b"HTTP/1.1 405 ")
+        assert asyncio.run(asyncio.wait_for(stay_connected(one), 15)) == 0
+        assert "gave up" not in one.said
+
+
+@pytest.mark.slow
+def test_there_is_no_stream_of_news_about_the_tools(tmp_path: Path) -> None:
+    import httpx2
+
+    meta = "io.modelcontextprotocol/"
+    about = {"protocolVersion": "2026-07-28", "clientCapabilities": {}}
+    params = {"_meta": {meta + k: v for k, v in about.items()}, "notifications": {}}
+    listen = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "subscriptions/listen",
+    }
+    with serving(tmp_path, *LEXICAL, "--mcp") as one:
+        url = f"http://{one.host}:{one.port}/mcp"
+        reply = httpx2.post(url, json=listen, headers=headers, timeout=10)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (404, -32601)
+        assert one.end() == 0
 
 
 def test_the_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,13 +10,17 @@ from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from tests.live.running import JSON, LEXICAL, Reply, Running, serving, waiting_entailer
 from tests.live.stores import Collector
 from trustassay import scorer
+from trustassay.core.files import Appender, DiskFullError
 from trustassay.live import Service, ServiceSettings
+from trustassay.live.evaluation_events import open_sink
+from trustassay.live.journal import WaitingJournal
 from trustassay.live.otlp import ROOT_WITHIN_S, TooManyTracesError, TraceReceiver
 from trustassay.live.scorer import Scorer
 
@@ -190,6 +194,62 @@ def test_what_was_taken_is_scored_before_the_end(tmp_path: Path) -> None:
     assert len(in_file(tmp_path / "e.jsonl")) == 1
 
 
+def test_a_killed_service_keeps_the_spans_that_it_accepted(tmp_path: Path) -> None:
+    options = (*LEXICAL, "--otlp", "--settle", "0", "--events", "e.jsonl", "--out", "run")
+    child, root = spans(1)
+    with serving(tmp_path, *options) as service:
+        assert sent(service, [child, *spans(2)[:1]]).status == 200
+        service.process.kill()
+    with serving(tmp_path, *options) as service:
+        assert "takes up 2 traces of run/waiting-spans.jsonl" in service.said
+        assert sent(service, [root]).status == 200
+        service.until(SCORED, 1)
+        assert service.end() == 0
+        assert "1 trace without a root kept in run/waiting-spans.jsonl" in service.said
+    [event] = in_file(tmp_path / "e.jsonl")
+    # only with the passage of the span that came before the kill is it supported
+    assert event["attributes"]["gen_ai.evaluation.score.value"] == 1.0
+    kept = (tmp_path / "run" / "waiting-spans.jsonl").read_text()
+    assert f"{2:032x}" in kept
+
+
+def test_a_trace_that_was_accepted_and_not_scored_is_scored_after_a_kill(tmp_path: Path) -> None:
+    entailer = waiting_entailer(tmp_path)
+    options = (*entailer, "--otlp", "--settle", "0", "--events", "e.jsonl", "--out", "run")
+    with serving(tmp_path, *options) as service:
+        sent(service, spans(1))
+        service.until("trustassay_samples_in_progress", 1)
+        service.process.kill()
+    (tmp_path / "go").touch()
+    with serving(tmp_path, *options) as service:
+        assert service.end() == 0
+        assert "traces: 1 scored" in service.said
+    assert [event["traceId"] for event in in_file(tmp_path / "e.jsonl")] == [f"{1:032x}"]
+    stored = (tmp_path / "run" / "assessments.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in stored] == [f"{1:032x}"]
+    assert not (tmp_path / "run" / "waiting-spans.jsonl").exists()
+
+
+def test_a_second_signal_leaves_traces_for_the_next_start(tmp_path: Path) -> None:
+    options = (*waiting_entailer(tmp_path), "--otlp", "--settle", "0", "--out", "run")
+    with serving(tmp_path, *options) as service:
+        sent(service, spans(1) + spans(2)[:1])
+        service.until("trustassay_samples_in_progress", 1)
+        service.process.send_signal(signal.SIGTERM)
+        while "closing" not in service.said:
+            pass
+        assert service.end() == 130
+        assert "1 trace without a root kept" in service.said
+    (tmp_path / "go").touch()
+    with serving(tmp_path, *options) as service:
+        assert "takes up 2 traces" in service.said
+        assert service.end() == 0
+
+
+def test_without_a_folder_the_command_says_that_traces_wait_in_memory(service: Running) -> None:
+    assert service.said.count("without --out, traces that wait are lost") == 1
+
+
 def test_a_trace_that_is_no_answer_is_told_by_its_id_alone(tmp_path: Path) -> None:
     with serving(tmp_path, *LEXICAL, "--otlp", "--settle", "0") as service:
         sent(service, [span(5, 1, None, http__route="/words-of-a-user")])
@@ -226,6 +286,28 @@ def test_a_collector_that_refuses_costs_events_and_no_score(tmp_path: Path) -> N
             assert service.end() == 0
             assert "events are lost: " in service.said
             assert "events that --events did not take: 1" in service.said
+
+
+def test_events_wait_on_disk_for_a_collector_that_is_down(tmp_path: Path) -> None:
+    options = (*LEXICAL, "--otlp", "--settle", "0", "--out", "run", "--events")
+    with Collector([]) as collector:
+        url = collector.url
+    with serving(tmp_path, *options, url) as service:
+        sent(service, spans(1))
+        service.until(SCORED, 1)
+        assert service.end() == 0
+        assert "1 event in run/waiting-events.jsonl; the same command sends" in service.said
+    with serving(tmp_path, *options, url) as service:
+        sent(service, spans(2))
+        service.until(SCORED, 1)
+        service.process.kill()
+    with Collector([]) as collector:
+        with serving(tmp_path, *options, collector.url) as service:
+            assert service.end() == 0
+        assert [event["traceId"] for event in events(collector.taken)] == [
+            f"{number:032x}" for number in (1, 2)
+        ]
+    assert not (tmp_path / "run" / "waiting-events.jsonl").exists()
 
 
 # the receiver by itself
@@ -265,6 +347,38 @@ def test_a_trace_without_a_root_is_given_up() -> None:
         return inside.in_progress
 
     assert received(work) == (0, [f"trace {1:032x}: its root did not come"])
+
+
+def test_on_a_full_disk_no_span_of_a_request_is_accepted(tmp_path: Path) -> None:
+    async def run() -> dict[str, list[Any]]:
+        async with scorer(metrics="faithfulness", entailer="lexical") as inside:
+            receiver = TraceReceiver(Service(inside, ServiceSettings()), 60.0, out=tmp_path)
+            async with receiver.running():
+                lines = receiver.encode(spans(1))
+                full = DiskFullError(tmp_path)
+                refused = pytest.raises(DiskFullError)
+                with patch.object(Appender, "append", side_effect=full), refused:
+                    receiver.take(spans(1), 1000, 0, lines)
+                receiver.take(spans(2)[:1], 1000, 0, receiver.encode(spans(2)[:1]))
+        return WaitingJournal(tmp_path / "waiting-spans.jsonl").read()
+
+    assert asyncio.run(run()).keys() == {f"{2:032x}"}
+
+
+def test_events_on_disk_are_bounded(tmp_path: Path) -> None:
+    messages: list[str] = []
+
+    async def run() -> None:
+        sink = open_sink("http://127.0.0.1:9/v1/logs", messages.append, tmp_path)
+        async with sink.running():
+            sink.send([{"eventName": "kept"}])
+            with patch("trustassay.live.evaluation_events.MAX_WAITING_BYTES", 10):
+                sink.send([{"eventName": "lost"}, {"eventName": "lost"}])
+
+    asyncio.run(run())
+    kept = WaitingJournal(tmp_path / "waiting-events.jsonl").read()
+    assert [*kept.values()] == [[{"eventName": "kept"}]]
+    assert "events that --events did not take: 2" in messages
 
 
 def test_too_many_traces_are_refused_together() -> None:

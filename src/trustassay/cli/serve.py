@@ -192,13 +192,14 @@ class Integrations:
     ]
 
     def build_parts(
-        self, metrics: Sequence[str], tokens: Sequence[str]
+        self, metrics: Sequence[str], tokens: Sequence[str], out: Path | None
     ) -> "list[Callable[[Service], Part]]":
         """Return a function for each requested part, which builds it for a service.
 
         Args:
             metrics: the metrics that are scored, for the thresholds.
             tokens: the tokens of the service itself, which are never passed on to an upstream.
+            out: the run's folder, in which traces and events wait.
 
         Raises:
             ValueError: an option does not fit the others, or cannot be read.
@@ -240,23 +241,23 @@ class Integrations:
 
             result.append(mcp_part)
         if self.otlp:
-            result.append(self._build_traces_part())
+            result.append(self._build_traces_part(out))
         # Events belong to traces; without --otlp they would be ignored without a word.
         elif self.events or self.explanations:
             raise UsageError("--events and --explanations need --otlp")
         return result
 
-    def _build_traces_part(self) -> "Callable[[Service], Part]":
+    def _build_traces_part(self, out: Path | None) -> "Callable[[Service], Part]":
         from trustassay.live.evaluation_events import open_sink
         from trustassay.live.otlp import TraceReceiver, traces_part
 
         # The sink is opened here and not in the part: a wrong address ends the command before it
         # serves.
-        sink = open_sink(self.events, say) if self.events else None
+        sink = open_sink(self.events, say, out) if self.events else None
 
         def part(service: "Service") -> "Part":
             receiver = TraceReceiver(
-                service, self.settle, sink, explanations=self.explanations, tell=say
+                service, self.settle, sink, explanations=self.explanations, out=out, tell=say
             )
             return traces_part(service, receiver, sink)
 
@@ -368,6 +369,17 @@ def serve(  # noqa: PLR0913 - one argument an option
             least=0.1,
         ),
     ],
+    grace: Annotated[
+        float,
+        Flag(
+            "--grace",
+            "Seconds after SIGTERM in which what was accepted is finished.",
+            group=SERVER,
+            default=20.0,
+            # An end without any work takes half a second.
+            least=1.0,
+        ),
+    ],
     integrations: Integrations,
     scoring: Scoring,
     fields: Fields,
@@ -379,8 +391,8 @@ def serve(  # noqa: PLR0913 - one argument an option
     Also /health, /metrics for Prometheus, and /openapi.json. With --upstream, --guardrail and --mcp
     answers are judged between a program and its model. With TRUSTASSAY_SERVE_TOKEN set, each
     request needs the token (several, with commas); --host other than this machine needs it set.
-    SIGTERM or Ctrl-C ends when everything accepted is answered. With --out, what was accepted and
-    not scored when the process was killed is scored at the next start.
+    SIGTERM or Ctrl-C ends when everything accepted is answered, or after --grace seconds. With
+    --out, what was accepted and not scored then, or at a kill, is scored at the next start.
 
     \b
     trustassay serve
@@ -408,7 +420,7 @@ def serve(  # noqa: PLR0913 - one argument an option
             f"--host {host}: other machines could send requests; set a token for them in "
             f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
         )
-    parts = integrations.build_parts(metric, tokens)
+    parts = integrations.build_parts(metric, tokens, out)
     settings = ServiceSettings(
         tokens=tokens,
         capacity=capacity,
@@ -427,12 +439,12 @@ def serve(  # noqa: PLR0913 - one argument an option
         if not is_loopback(host):
             # said after the port is bound, so that a port in use is the only message
             say("warning: nothing is encrypted; put a proxy that speaks TLS before it")
-        finished = serve_at(open_scorer, settings, at, say, parts)
-    if out is not None and finished:
-        say(f"run:    {out}")
-    if not finished:
         # Only a folder remembers accepted samples.
-        later = "" if out is None else "; run the same command again to score what was accepted"
-        say(f"interrupted{later}")
-        # A second signal: accepted samples are lost, or wait in the folder for the next start.
+        again = "run the same command again to score what was accepted"
+        advice = "send again what got no reply" if out is None else again
+        finished = serve_at(open_scorer, settings, at, say, parts, grace_s=grace, advice=advice)
+    if not finished:
+        # Accepted samples are lost, or wait in the folder for the next start.
         raise typer.Exit(INTERRUPTED)
+    if out is not None:
+        say(f"run:    {out}")

@@ -136,7 +136,13 @@ class Appender:
             DiskFullError: the line could not be written; no part of it is left.
         """
         with name_in_errors(self._path):
-            written_bytes = self._file.write(line)
+            try:
+                written_bytes = self._file.write(line)
+            except OSError as error:
+                # A disk that was full before this line raises in place of writing a part of it.
+                if is_disk_full(error):
+                    raise DiskFullError(self._path) from None
+                raise
             # A short write without an error is how a disk reports that it has just become full.
             if written_bytes != len(line):
                 size = os.fstat(self._file.fileno()).st_size

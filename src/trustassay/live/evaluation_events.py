@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
+from uuid import uuid4
 
 from trustassay.backends.http import EndpointAddress, check_base
 from trustassay.calls.retry import Endpoint
@@ -20,19 +21,27 @@ from trustassay.core.capabilities import EndpointLimits
 from trustassay.core.files import Appender, DiskFullError
 from trustassay.core.sample import Sample
 from trustassay.core.tracebacks import hide_key
-from trustassay.errors import CallError, UsageError
+from trustassay.errors import CallError, CallFault, UsageError
+from trustassay.live.journal import WAITING_EVENTS, WaitingJournal, encode_line
 from trustassay.live.scorer import EVALUATION_EVENT, Assay, build_event_attributes
 from trustassay.live.service import run_beside
 from trustassay.live.trace_stores import SecretHttp
 from trustassay.report.serving import MessageWriter
+from trustassay.text.words import amount
 
 HEADERS = ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 """Environment variables with headers for a collector, as ``name=value`` separated by commas; the
 first that is set counts."""
 AT_A_TIME = 100
 """The most events of one request."""
-ENDS_WITHIN_S = 30.0
+EVENTS_WAIT_S, EVENTS_ON_DISK_WAIT_S = 10.0, 0.5
 """Seconds that the end of the service waits for events that are not sent."""
+MAX_WAITING_BYTES = 64 * 1024**2
+"""The most bytes of events that wait on disk; later ones are lost."""
+POST_AGAIN_S = 30.0
+"""Seconds until a collector is tried again that was given up."""
+LOST_FAULTS: tuple[CallFault, ...] = ("refused", "oversized")
+"""Faults of a collector that will never take these events."""
 INFO = 9
 """The severity number of INFO in OTLP."""
 Record = dict[str, Any]
@@ -99,6 +108,9 @@ class EventFile:
                 self._has_failed = True
                 self._tell(f"events are lost: {error}")
 
+    async def flush(self) -> None:
+        """Do nothing: the file has all events."""
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Close the file at the end of the block."""
@@ -108,12 +120,26 @@ class EventFile:
             self._file.close()
 
 
+class _WaitingEvent(NamedTuple):
+    """A log record that is not sent."""
+
+    record: Record
+    key: str
+    """The key of all events that came together, in the file that keeps them; empty without one."""
+    is_last: bool
+    """Whether it is the last one of its key."""
+
+
 class EventSender:
-    """Posts log records to a collector in the background, with retries."""
+    """Posts log records to a collector in the background, with retries.
+
+    With a run's folder, they are kept in a file there until the collector has taken them, also over
+    the end of the process. An event may then arrive twice, but none is lost.
+    """
 
     limits = EndpointLimits(concurrency=1, patience_s=120.0, timeout_s=30.0)
 
-    def __init__(self, url: str, tell: MessageWriter) -> None:
+    def __init__(self, url: str, tell: MessageWriter, out: Path | None = None) -> None:
         """Check the address and read the headers; BackendError or UsageError if they are wrong."""
         headers = _read_headers()
         address = EndpointAddress("otlp", "logs", check_base(url), self.limits, "", {}, {})
@@ -121,30 +147,75 @@ class EventSender:
         assert isinstance(self._http, SecretHttp)
         # Replacing very short values, such as "1", would garble every message.
         self._http.secrets = [value for value in headers.values() if len(value) > 3]
-        self._tell, self._queue = tell, asyncio.Queue[Record]()
+        self._tell, self._queue = tell, asyncio.Queue[_WaitingEvent]()
+        self._out = out
+        self._journal: WaitingJournal | None = None
         self.pending, self.lost = 0, 0
+        """Events that are in memory alone and not sent, and those that are lost."""
+        self._kept = 0
+        self._has_told = False
 
     def send(self, records: Sequence[Record]) -> None:
-        """Queue log records for sending."""
-        self.pending += len(records)
-        for record in records:
-            self._queue.put_nowait(record)
+        """Queue log records for sending; with a folder they are on disk then."""
+        key = ""
+        if self._journal:
+            key = uuid4().hex
+            lines = [(key, encode_line(key, record)) for record in records]
+            try:
+                if self._journal.size > MAX_WAITING_BYTES:
+                    self._lose(len(records), f"{self._journal.path} is full")
+                    return
+                self._journal.add(lines)
+            except DiskFullError:
+                # They are still sent, unless the process is killed.
+                key = ""
+        self._enqueue(key, records)
+
+    def _enqueue(self, key: str, records: Sequence[Record]) -> None:
+        for number, record in enumerate(records, 1):
+            self._queue.put_nowait(_WaitingEvent(record, key, is_last=number == len(records)))
+            self._count(key, 1)
+
+    def _count(self, key: str, events: int) -> None:
+        if key:
+            self._kept += events
+        else:
+            self.pending += events
+
+    def _lose(self, events: int, reason: object) -> None:
+        # said once; the end of the service prints the number of lost events
+        if not self.lost:
+            self._tell(f"events are lost: {reason}")
+        self.lost += events
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Send within the block; its end waits :data:`ENDS_WITHIN_S` for what is still queued."""
-        endpoint = Endpoint(self.limits, name="--events", again_after_s=30.0)
+        """Send within the block, first what an earlier process kept."""
+        endpoint = Endpoint(self.limits, name="--events", again_after_s=POST_AGAIN_S)
+        if self._out:
+            self._journal = WaitingJournal(self._out / WAITING_EVENTS)
+            for key, records in self._journal.read().items():
+                self._enqueue(key, records)
         try:
             async with run_beside(self._send(endpoint)):
                 yield
-                deadline = time.monotonic() + ENDS_WITHIN_S
-                # Not queue.join(): a collector that is down must not keep the service from ending.
-                while self.pending and time.monotonic() < deadline:
-                    await asyncio.sleep(0.02)
         finally:
             await self._http.close()
             if lost := self.lost + self.pending:
                 self._tell(f"events that --events did not take: {lost:,}")
+            if self._journal:
+                if self._kept:
+                    waiting = f"{amount(self._kept, 'event')} in {self._journal.path}"
+                    self._tell(f"{waiting}; the same command sends them first")
+                self._journal.close()
+
+    async def flush(self) -> None:
+        """Wait for the events that are not sent; only shortly if all of them are on disk."""
+        wait_s = EVENTS_WAIT_S if self.pending else EVENTS_ON_DISK_WAIT_S
+        deadline = time.monotonic() + wait_s
+        # Polled, not queue.join(): a collector that is down must not keep the service from ending.
+        while (self.pending or self._kept) and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
 
     async def _send(self, endpoint: Endpoint) -> None:
         """Post queued records in batches, for ever."""
@@ -152,25 +223,43 @@ class EventSender:
             part = [await self._queue.get()]
             while len(part) < AT_A_TIME and not self._queue.empty():
                 part.append(self._queue.get_nowait())
-            body = build_message(part)
-            try:
-                await endpoint.call(lambda body=body: self._http.post("", body))  # type: ignore[misc]
-            except CallError as error:
-                # said once; the end of the service prints the number of lost events
-                if not self.lost:
-                    self._tell(f"events are lost: {error}")
-                self.lost += len(part)
-            # Lost or sent, they are no longer pending: a dead collector must not block new traces.
-            self.pending -= len(part)
+            while not await self._post(endpoint, part):
+                # Only those on disk wait on: the others would fill the memory.
+                part = [event for event in part if event.key]
+                await asyncio.sleep(POST_AGAIN_S)
+
+    async def _post(self, endpoint: Endpoint, part: Sequence[_WaitingEvent]) -> bool:
+        """Post records once; return whether none of them waits any more."""
+        body, waits = build_message([event.record for event in part]), False
+        try:
+            await endpoint.call(lambda: self._http.post("", body))
+        except CallError as error:
+            waits = error.kind not in LOST_FAULTS
+            if lost := sum(not (waits and event.key) for event in part):
+                self._lose(lost, error)
+            elif not self._has_told:
+                self._has_told = True
+                self._tell(f"events wait until the collector takes them: {error}")
+        for event in part:
+            if waits and event.key:
+                continue
+            # Lost or sent, it is no longer pending: a dead collector must not block new traces.
+            self._count(event.key, -1)
+            if event.is_last and event.key and self._journal:
+                self._journal.drop(event.key)
+        return not (waits and any(event.key for event in part))
 
 
 Sink = EventFile | EventSender
 
 
-def open_sink(target: str, tell: MessageWriter) -> Sink:
-    """Return where events go: to a collector if the target is an http address, else to a file."""
+def open_sink(target: str, tell: MessageWriter, out: Path | None = None) -> Sink:
+    """Return where events go: to a collector if the target is an http address, else to a file.
+
+    ``out`` is the run's folder, in which events wait for a collector.
+    """
     if target.startswith(("http://", "https://")):
-        return EventSender(target, tell)
+        return EventSender(target, tell, out)
     return EventFile(Path(target), tell)
 
 

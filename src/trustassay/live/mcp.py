@@ -9,6 +9,8 @@ import sys
 from importlib.metadata import version
 from typing import Annotated, Any
 
+from starlette.routing import Route
+
 from trustassay.core.event_loop import run_anywhere
 from trustassay.core.sample import SampleError
 from trustassay.errors import BackendError, did_you_mean
@@ -36,7 +38,10 @@ def mcp_server(service: Service) -> MCPServer[Any]:
     """Return a server with the tool ``check_answer``."""
     # mcp logs arguments of calls, which quote questions and answers.
     logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
-    server = MCPServer("trustassay", version=version("trustassay"), log_level="CRITICAL")
+    # Without subscriptions, as the tool never changes: a stream of news would stay open for ever.
+    server = MCPServer(
+        "trustassay", version=version("trustassay"), log_level="CRITICAL", subscriptions=False
+    )
 
     async def check_answer(
         question: Annotated[str, Field(description="What was asked.")],
@@ -83,7 +88,15 @@ def mcp_part(service: Service) -> Part:
         max_request_body_size=sys.maxsize,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Part(result.routes, running=server.session_manager.run)
+    # Only POST. Clients open GET /mcp as a stream for messages that the server sends by itself, and
+    # keep it open as long as they run; this server sends none, and the stream would keep it from
+    # ending. The specification lets a server answer 405, which clients take as "no stream".
+    routes = [
+        Route(route.path, route.endpoint, methods=["POST"])
+        for route in result.routes
+        if isinstance(route, Route)
+    ]
+    return Part(routes, running=server.session_manager.run)
 
 
 def serve_stdio(open_scorer: OpenScorer) -> None:

@@ -1,8 +1,9 @@
 """Receiving spans over HTTP, as OTLP sends them; each trace is scored when it is complete.
 
 A trace counts as complete some seconds after its root has arrived, because the spans of a trace may
-come in several requests. Until then its spans are in memory. A request is accepted completely or,
-if too much is waiting, not at all: its sender then tries again, as OTLP demands of exporters.
+come in several requests. Until then its spans are in memory, and with a run's folder also in a file
+there, which the next start reads. A request is accepted completely or, if too much is waiting, not
+at all: its sender then tries again, as OTLP demands of exporters.
 """
 
 import asyncio
@@ -13,18 +14,22 @@ from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from trustassay.core.files import DiskFullError
 from trustassay.core.sample import Sample, SampleError
 from trustassay.errors import install_command
 from trustassay.input.otlp import decode_messages
 from trustassay.input.records import InputError
 from trustassay.live.app import Part
 from trustassay.live.evaluation_events import Sink, build_log_records
+from trustassay.live.journal import WAITING_SPANS, WaitingJournal, encode_line
 from trustassay.live.requests import JSON, RequestError, parse_json_in_thread, reply
 from trustassay.live.scorer import Assay
 from trustassay.live.service import BusyError, Service, choose_work_for, run_beside
@@ -65,6 +70,11 @@ class _PendingTrace:
     """The sample of the complete trace, while it waits for room in the service."""
 
 
+def _trace_id_of(span: Span) -> str:
+    # in one spelling: exporters write hexadecimal digits in either case
+    return str(span["traceId"]).lower()
+
+
 class TooManyTracesError(RuntimeError):
     """Too much is waiting; nothing of the request was accepted (HTTP 503)."""
 
@@ -78,6 +88,7 @@ class TraceReceiver:
         settle_s: seconds after the root until a trace is complete.
         sink: where events go, if anywhere.
         explanations: whether events have the reasons of the scores.
+        out: the run's folder, in which spans are kept until their trace has its scores.
         tell: prints messages.
     """
 
@@ -88,61 +99,81 @@ class TraceReceiver:
         sink: Sink | None = None,
         *,
         explanations: bool = False,
+        out: Path | None = None,
         tell: MessageWriter = lambda words: None,  # noqa: ARG005
     ) -> None:
         self._service, self._settle_s, self._sink = service, settle_s, sink
-        self._explanations, self._tell = explanations, tell
+        self._explanations, self._out, self._tell = explanations, out, tell
+        self._journal: WaitingJournal | None = None
         self._waiting: OrderedDict[str, _PendingTrace] = OrderedDict()
         self._done: OrderedDict[str, None] = OrderedDict()
         self._bytes = 0
         self._tasks: set[asyncio.Task[Assay]] = set()
         self.outcomes: Counter[str] = Counter()
 
-    def take(self, spans: Sequence[Span], size: int, now: float) -> None:
-        """Accept all spans of a request.
+    def encode(self, spans: Sequence[Span]) -> list[bytes]:
+        """Return the lines of spans for the file in which they are kept; none without a file."""
+        if self._journal is None:
+            return []
+        return [encode_line(_trace_id_of(span), span) for span in spans]
+
+    def take(
+        self, spans: Sequence[Span], size: int, now: float, lines: Sequence[bytes] = ()
+    ) -> None:
+        """Accept all spans of a request; with a folder they are on disk then.
 
         Args:
             spans: the spans.
             size: the bytes of the request.
             now: seconds of the monotonic clock.
+            lines: what :meth:`encode` returned for them.
 
         Raises:
-            FullError: there is no room; no span was accepted.
+            TooManyTracesError, DiskFullError: there is no room; no span was accepted.
         """
-        wanted = [
-            candidate for candidate in spans if candidate["traceId"].lower() not in self._done
-        ]
-        new = {candidate["traceId"].lower() for candidate in wanted} - self._waiting.keys()
+        wanted = [span for span in spans if _trace_id_of(span) not in self._done]
+        new = {_trace_id_of(span) for span in wanted} - self._waiting.keys()
         pending = self._sink.pending if self._sink else 0
         count = len(self._waiting) + self._service.scorer.in_progress + pending + len(new)
         # Spans of a trace that is waiting are always accepted: without them it could not complete.
+        waiting_bytes = max(self._bytes, self._journal.size if self._journal else 0)
         if new and (
-            count > self._service.settings.capacity or self._bytes + size > MAX_WAITING_BYTES
+            count > self._service.settings.capacity or waiting_bytes + size > MAX_WAITING_BYTES
         ):
             raise TooManyTracesError(
                 "too many traces wait; send this again after the seconds of Retry-After"
             )
+        if self._journal and wanted:
+            keyed = [(_trace_id_of(s), line) for s, line in zip(spans, lines, strict=True)]
+            # First on disk, then in memory: a full disk raises here, and nothing was accepted.
+            self._journal.add([(key, line) for key, line in keyed if key not in self._done])
         # an equal share per span is near enough for a limit
         each = size // max(len(spans), 1)
         for span in wanted:
-            trace = self._waiting.setdefault(span["traceId"].lower(), _PendingTrace(now))
-            trace.spans[span["spanId"].lower()] = span
-            trace.size += each
-            self._bytes += each
-            # A root has no parent; some exporters write a parent of zeros.
-            if not str(span.get("parentSpanId") or "").strip("0"):
-                trace.root_time = now
+            self._add(span, each, now)
+
+    def _add(self, span: Span, size: int, now: float) -> None:
+        trace = self._waiting.setdefault(_trace_id_of(span), _PendingTrace(now))
+        trace.spans[span["spanId"].lower()] = span
+        trace.size += size
+        self._bytes += size
+        # A root has no parent; some exporters write a parent of zeros.
+        if not str(span.get("parentSpanId") or "").strip("0"):
+            trace.root_time = now
 
     async def settle(self, now: float) -> None:
-        """Begin to score the complete traces; give up those whose root did not come in time."""
+        """Begin to score the complete traces; give up those whose root did not come in time.
+
+        While the service closes, every trace with a root is complete: no more spans are accepted.
+        """
+        late = self._service.closing
         for trace_id, trace in list(self._waiting.items()):
             if trace.root_time is None:
                 if now - trace.since > ROOT_WITHIN_S:
-                    self._drop(trace_id)
                     self._refuse(trace_id, "its root did not come")
-            elif now - trace.root_time >= self._settle_s:
+            elif late or now - trace.root_time >= self._settle_s:
                 try:
-                    await self._begin(trace_id, trace)
+                    await self._begin(trace_id, trace, late=late)
                 except BusyError:
                     return  # other routes have all the room; it waits
 
@@ -153,21 +184,20 @@ class TraceReceiver:
             try:
                 trace.sample = await self._service.check({"resourceSpans": spans})
             except SampleError as error:
-                self._drop(trace_id)
                 # only the names of fields: messages may quote what the spans say
                 fields = ", ".join(sorted({problem.field for problem in error.problems}))
                 self._refuse(trace_id, f"cannot be scored ({fields})")
                 return
         # Only after this has accepted the sample are the spans forgotten.
         [task] = self._service.begin([trace.sample], late=late)
-        self._drop(trace_id)
         if isinstance(task, SampleError):
             self._refuse(trace_id, "came before with other content")
             return
+        self._drop(trace_id)
         self._tasks.add(task)
-        task.add_done_callback(self._note_end)
+        task.add_done_callback(partial(self._note_end, trace_id))
 
-    def _note_end(self, task: asyncio.Task[Assay]) -> None:
+    def _note_end(self, trace_id: str, task: asyncio.Task[Assay]) -> None:
         self._tasks.discard(task)
         if task.cancelled() or task.exception() is not None:
             self.outcomes["given up"] += 1
@@ -176,15 +206,23 @@ class TraceReceiver:
         self.outcomes["failed" if assay.errors else "scored"] += 1
         if self._sink:
             self._sink.send(build_log_records(assay, explanations=self._explanations))
+        # Only now, and not when the sample was accepted: after a kill in between, the next start
+        # scores the trace again, from stored calls, and sends its events, which may be lost.
+        if self._journal:
+            self._journal.drop(trace_id)
 
     def _drop(self, trace_id: str) -> None:
-        """Forget the spans of a trace, and remember its id."""
+        """Forget the spans of a trace in memory, and remember its id."""
         self._bytes -= self._waiting.pop(trace_id).size
         self._done[trace_id] = None
         if len(self._done) > MAX_REMEMBERED_TRACES:
             self._done.popitem(last=False)
 
     def _refuse(self, trace_id: str, reason: str) -> None:
+        """Forget a trace that cannot be scored."""
+        self._drop(trace_id)
+        if self._journal:
+            self._journal.drop(trace_id)
         self.outcomes["not scored"] += 1
         if self.outcomes["not scored"] <= MAX_REFUSALS_LISTED:
             self._tell(f"trace {trace_id}: {reason}")
@@ -198,11 +236,29 @@ class TraceReceiver:
                 await asyncio.sleep(SETTLE_EVERY_S)
                 await self.settle(time.monotonic())
 
-        async with run_beside(watch()):
-            yield
-        await self._finish()
-        counts = ", ".join(f"{n:,} {outcome}" for outcome, n in self.outcomes.items())
-        self._tell(f"traces: {counts or 'none'}")
+        if self._out:
+            self._journal = WaitingJournal(self._out / WAITING_SPANS)
+            self._restore(self._journal)
+        else:
+            self._tell("without --out, traces that wait are lost if the process is killed")
+        try:
+            async with run_beside(watch()):
+                yield
+            await self._finish()
+        # also when the end is cut short
+        finally:
+            self._tell_counts()
+            if self._journal:
+                self._journal.close()
+
+    def _restore(self, journal: WaitingJournal) -> None:
+        """Take up the spans that an earlier process kept."""
+        now = time.monotonic()
+        for spans in journal.read().values():
+            for span in spans:
+                self._add(span, len(encode_line("", span)), now)
+        if count := len(self._waiting):
+            self._tell(f"takes up {amount(count, 'trace')} of {journal.path}")
 
     async def _finish(self) -> None:
         """Score all traces with a root, and wait for their results."""
@@ -215,8 +271,19 @@ class TraceReceiver:
                     await asyncio.sleep(SETTLE_EVERY_S)
         while self._tasks:
             await asyncio.wait(self._tasks)
-        if remaining := len(self._waiting):
-            self._tell(f"{amount(remaining, 'trace')} without a root given up")
+
+    def _tell_counts(self) -> None:
+        unfinished = "given up"
+        if self._journal:
+            unfinished = f"kept in {self._journal.path} for the next start"
+        with_root = sum(trace.root_time is not None for trace in self._waiting.values())
+        without_root = len(self._waiting) - with_root
+        if with_root:
+            self._tell(f"{amount(with_root, 'trace')} in progress {unfinished}")
+        if without_root:
+            self._tell(f"{amount(without_root, 'trace')} without a root {unfinished}")
+        counts = ", ".join(f"{n:,} {outcome}" for outcome, n in self.outcomes.items())
+        self._tell(f"traces: {counts or 'none'}")
 
 
 def traces_part(service: Service, receiver: TraceReceiver, sink: Sink | None) -> Part:
@@ -236,10 +303,14 @@ def traces_part(service: Service, receiver: TraceReceiver, sink: Sink | None) ->
             [span for message in messages for span in _spans_of(message)]
         )
         try:
-            receiver.take(spans, len(body), time.monotonic())
-        except TooManyTracesError as error:
+            lines = await choose_work_for(len(body))(receiver.encode, spans)
+            receiver.take(spans, len(body), time.monotonic(), lines)
+        except (TooManyTracesError, DiskFullError) as error:
             later = {"retry-after": str(service.wait_s(1))}
-            return reply({"code": UNAVAILABLE, "message": str(error)}, 503, later)
+            is_full = isinstance(error, DiskFullError)
+            # The error of a disk names a path of this machine.
+            message = "the disk is full; send this again later" if is_full else str(error)
+            return reply({"code": UNAVAILABLE, "message": message}, 503, later)
         if kind == PROTOBUF:
             return Response(b"", media_type=PROTOBUF)
         text = "spans without the ids of OTLP: traceId of 32 and spanId of 16 hexadecimal digits"
@@ -254,8 +325,10 @@ def traces_part(service: Service, receiver: TraceReceiver, sink: Sink | None) ->
                 yield
         else:
             # The sink is opened first, so that it is closed after the receiver's last scores.
-            async with sink.running(), receiver.running():
-                yield
+            async with sink.running():
+                async with receiver.running():
+                    yield
+                await sink.flush()
 
     return Part([Route(PATH, traces, methods=["POST"])], running)
 

@@ -175,6 +175,10 @@ RETRY_ENDPOINT_AFTER_S = 30.0
 is not started again."""
 
 
+ABANDON_WITHIN_S = 1.0
+"""Seconds that samples which are given up have to clean up."""
+
+
 class ScorerClosedError(RuntimeError):
     """The scorer is closed or closing; the sample was not accepted."""
 
@@ -488,6 +492,19 @@ class Scorer:
                 task.cancel()
             # Let cancelled tasks run their cleanup before the client is closed.
             await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def abandon(self) -> None:
+        """Accept no more samples and cancel those in progress; with a folder they stay in it."""
+        self._closed = True
+        if tasks := [*self._tasks]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=ABANDON_WITHIN_S)
+
+    async def write_results(self) -> None:
+        """With a folder, write the results of the run so far; call this after :meth:`abandon`."""
+        if self._run:
+            await self._run.finish()
 
     def _start(
         self, sample: Sample, context: contextvars.Context | None = None

@@ -1,11 +1,13 @@
 """The process of the service: connections, signals, and a shutdown that loses no sample."""
 
 import asyncio
+import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from typing import Any
 
 import h11
@@ -14,21 +16,27 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trustassay.core.event_loop import run_anywhere
 from trustassay.live.app import Part, ServiceMetrics, create_app, scoring_part
-from trustassay.live.scorer import OpenScorer
-from trustassay.live.service import Service, ServiceSettings
+from trustassay.live.scorer import OpenScorer, Scorer
+from trustassay.live.service import Service, ServiceSettings, run_beside
 from trustassay.report.serving import QUIET_UVICORN_OPTIONS, MessageWriter
+from trustassay.report.terminal import INTERRUPTED
 from trustassay.text.words import amount
 
 FULL_REPLY = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
     b"Content-Length: 0\r\n\r\n"
 )
-"""The reply to a connection beyond the limit, written without parsing its request."""
+"""The reply to a connection beyond the limit, written without parsing its request; and to a request
+that is given up."""
 SWITCH_S = 0.0005
 """Seconds after which a thread that works on a text yields to the event loop. Python's default of
 5 ms would add up, since each step of a request waits for it."""
 RESERVED_FILES = 200
 """Open files that are reserved for everything other than connections."""
+REPLY_WITHIN_S = 0.5
+"""Seconds in which requests whose samples are given up write their replies."""
+LEAVE_S = 2.0
+"""Seconds after giving up until the process ends, whatever it waits for."""
 
 
 def serve(
@@ -37,11 +45,16 @@ def serve(
     listener: socket.socket,
     tell: MessageWriter,
     parts: Sequence[Callable[[Service], Part]] = (),
+    *,
+    grace_s: float = 20.0,
+    advice: str = "send again what got no reply",
 ) -> bool:
-    """Serve until SIGTERM or SIGINT, finish the accepted samples, and close the scorer.
+    """Serve until SIGTERM or SIGINT, finish what was accepted, and close the scorer.
 
-    A second signal gives up the samples in progress; with a folder they are scored at the next
-    start.
+    1. The first signal: nothing more is accepted, and what was accepted is finished.
+    2. After ``grace_s`` seconds the rest is given up: its connections are closed, and with a folder
+       the results so far are written; the next start scores the samples that lack a score.
+    3. A second signal gives up at once, and writes no results.
 
     Args:
         open_scorer: opens the scorer.
@@ -49,9 +62,11 @@ def serve(
         listener: the listening socket.
         tell: prints messages.
         parts: functions that build the optional parts for the service.
+        grace_s: seconds after the first signal until unfinished work is given up.
+        advice: what a user can do about work that was given up.
 
     Returns:
-        Whether every accepted sample was finished.
+        Whether everything accepted was finished.
     """
     meter = ServiceMetrics()
     most = _allow_connections(settings.connections)
@@ -64,83 +79,159 @@ def serve(
             lambda _, context: tell(_describe_error(context))
         )
         sys.setswitchinterval(SWITCH_S)
-        async with open_scorer as scorer, AsyncExitStack() as stack:
-            service = Service(scorer, settings, meter.note)
-            every = [scoring_part(service), meter.part(service), *(part(service) for part in parts)]
-            for part in every:
-                await stack.enter_async_context(part.running())
-            app = create_app(service, settings, every, tell, meter.count)
-            ended = await _serve_until_signal(
-                _Server(_make_config(app, settings, most)), listener, service, tell
-            )
-            # Closing the scorer would wait for the samples that were given up: it is cancelled
-            # instead.
-            if not ended and (task := asyncio.current_task()):
-                asyncio.get_running_loop().call_soon(task.cancel)
-        return ended
+        # Around the scorer, so that a second signal also ends the writing of results.
+        with ExitStack() as signals:
+            async with open_scorer as scorer:
+                service = Service(scorer, settings, meter.note)
+                every = [scoring_part(service), meter.part(service), *(p(service) for p in parts)]
+                app = create_app(service, settings, every, tell, meter.count)
+                server = _Server(_make_config(app, settings, most))
+                first = signals.enter_context(_handle_signals(service, tell, advice))
+                serving = _serve_and_drain(server, listener, service, every, first, tell)
+                return await _finish_within(grace_s, serving, first, server, scorer, tell, advice)
 
     try:
         return run_anywhere(run)
+    # by a second signal
     except asyncio.CancelledError:
         return False
 
 
-async def _serve_until_signal(
-    server: "_Server", listener: socket.socket, service: Service, tell: MessageWriter
-) -> bool:
-    """Serve until a signal, and until all accepted samples are answered; false if cut short."""
-    loop = asyncio.get_running_loop()
-    first, second = asyncio.Event(), asyncio.Event()
+@contextmanager
+def _handle_signals(service: Service, tell: MessageWriter, advice: str) -> Iterator[asyncio.Event]:
+    """Close the service at the first signal, which sets the event; a second one ends this task."""
+    loop, main, first = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
+    assert main
 
     def note_signal() -> None:
-        if first.is_set():
-            second.set()
-            return
-        service.close()
-        remaining = amount(service.scorer.in_progress, "sample")
-        tell(f"closing; {remaining} in progress (a second signal gives up)")
-        first.set()
-
-    async def end() -> None:
-        await first.wait()
-        # Connections stay open until all replies are written; only then the server stops.
-        await service.drain()
-        server.should_exit = True
+        if not first.is_set():
+            service.close()
+            remaining = amount(service.scorer.in_progress, "sample")
+            tell(f"closing; {remaining} in progress (a second signal gives up)")
+            first.set()
+        # A third signal must not interrupt the cleaning up after the second one.
+        elif not main.cancelling():
+            tell(f"interrupted; {advice}")
+            _leave_within(LEAVE_S)
+            main.cancel()
 
     signals = (signal.SIGTERM, signal.SIGINT)
     for number in signals:
         loop.add_signal_handler(number, note_signal)
-    host, port = listener.getsockname()[:2]
-    host_text = f"[{host}]" if ":" in host else host
-    waiting = service.scorer.in_progress
-    message = f"; scores {amount(waiting, 'sample')} accepted before" if waiting else ""
-    tell(f"listening at http://{host_text}:{port}{message}; Ctrl-C ends")
-    ending, given_up = asyncio.create_task(end()), asyncio.create_task(second.wait())
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
-        # The server ends by itself (first signal) or the second signal cuts it short.
-        await asyncio.wait((serving, given_up), return_when=asyncio.FIRST_COMPLETED)
-        if not serving.done():
-            server.force_exit = server.should_exit = True
-            serving.cancel()
-            await asyncio.wait((serving,))
-            return False
-        serving.result()
-        return True
+        yield first
     finally:
-        ending.cancel()
-        given_up.cancel()
         for number in signals:
             loop.remove_signal_handler(number)
 
 
+async def _serve_and_drain(
+    server: "_Server",
+    listener: socket.socket,
+    service: Service,
+    parts: Sequence[Part],
+    first: asyncio.Event,
+    tell: MessageWriter,
+) -> None:
+    """Serve until the first signal, and until all that was accepted is finished and answered."""
+
+    async def end() -> None:
+        await first.wait()
+        # Connections stay open until all replies are written; only then the server stops. It closes
+        # idle connections, and waits for chats that are passed on.
+        await service.drain()
+        server.should_exit = True
+
+    async with AsyncExitStack() as stack:
+        for part in parts:
+            await stack.enter_async_context(part.running())
+        host, port = listener.getsockname()[:2]
+        host_text = f"[{host}]" if ":" in host else host
+        waiting = service.scorer.in_progress
+        message = f"; scores {amount(waiting, 'sample')} accepted before" if waiting else ""
+        tell(f"listening at http://{host_text}:{port}{message}; Ctrl-C ends")
+        async with run_beside(end()):
+            await server.serve(sockets=[listener])
+
+
+async def _finish_within(
+    grace_s: float,
+    serving: Coroutine[Any, Any, None],
+    first: asyncio.Event,
+    server: "_Server",
+    scorer: Scorer,
+    tell: MessageWriter,
+    advice: str,
+) -> bool:
+    """Run ``serving`` to its end, or give it up ``grace_s`` seconds after the first signal.
+
+    Returns:
+        Whether it came to its end.
+
+    Raises:
+        asyncio.CancelledError: there was a second signal; it was given up without results.
+    """
+    working, closing = asyncio.create_task(serving), asyncio.create_task(first.wait())
+    try:
+        await asyncio.wait((working, closing), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working,), timeout=grace_s)
+        if working.done():
+            working.result()
+            return True
+        samples, requests = scorer.in_progress, len(server.server_state.tasks)
+        lost = f"{amount(samples, 'sample')} and {amount(requests, 'request')} in progress"
+        tell(f"gave up {grace_s:g} s after the signal (--grace): {lost}; {advice}")
+    finally:
+        closing.cancel()
+        if not working.done():
+            # First the samples, so that those who wait for them are answered that they were given
+            # up.
+            await scorer.abandon()
+            await server.cut()
+            working.cancel()
+            await asyncio.wait((working,), timeout=LEAVE_S)
+    # Before the scorer is closed: that waits for the batch of a local model, maybe for very long.
+    await scorer.write_results()
+    _leave_within(LEAVE_S)
+    return False
+
+
+def _leave_within(seconds: float) -> None:
+    """End the process after some seconds, whatever it waits for.
+
+    A thread in which a model works cannot be cancelled. All that was accepted is on disk by then.
+    """
+
+    def leave() -> None:
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
+
+    timer = threading.Timer(seconds, leave)
+    timer.daemon = True
+    timer.start()
+
+
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to :func:`_serve_until_signal`."""
+    """A uvicorn server that leaves signals to :func:`_handle_signals`."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Do nothing: uvicorn would stop at the first signal, before the samples are finished."""
         yield
+
+    async def cut(self) -> None:
+        """Close all connections, also those whose replies are not complete."""
+        # It has none before its startup is complete.
+        for accepting in getattr(self, "servers", ()):
+            accepting.close()
+        # Requests that were just told that their samples are given up still write their replies.
+        if tasks := [*self.server_state.tasks]:
+            await asyncio.wait(tasks, timeout=REPLY_WITHIN_S)
+        for connection in [*self.server_state.connections]:
+            assert isinstance(connection, BoundedProtocol)
+            connection.cut()
+        for task in tasks:
+            task.cancel()
 
 
 def _make_config(app: Any, settings: ServiceSettings, connections: int) -> uvicorn.Config:
@@ -217,6 +308,15 @@ class BoundedProtocol(H11Protocol):
             if timer:
                 timer.cancel()
         self._sending = self._taking = None
+
+    def cut(self) -> None:
+        """Close the connection now; a reply that has begun stays without its end."""
+        if self.cycle and self.cycle.response_started and not self.cycle.response_complete:
+            self.transport.abort()
+            return
+        if self.cycle and not self.cycle.response_started:
+            self.transport.write(FULL_REPLY)
+        self.transport.close()
 
     def _start_timer(self) -> asyncio.TimerHandle:
         return self.loop.call_later(self.slow_s, self.transport.abort)

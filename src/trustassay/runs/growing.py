@@ -89,6 +89,7 @@ class GrowingRun:
         self._content_hashes, self._scored = HashSet(), HashSet()
         self._started = time.monotonic()
         self._began: str | None = utc_now()
+        self._has_finished = False
 
     @contextmanager
     def claim(self) -> Iterator[list[Sample]]:
@@ -148,11 +149,13 @@ class GrowingRun:
         self._assessments.close()
 
     async def finish(self) -> None:
-        """Write the results of the run after the last sample.
+        """Write the results of the run after the last sample; do nothing if they are written.
 
         Raises:
             OSError: they cannot be written; all assessments are on disk.
         """
+        if self._has_finished:
+            return
         self.close_files()
         # The digest and the inventory of all samples are known only now.
         intake = Intake(faulty=self.faulty)
@@ -166,6 +169,7 @@ class GrowingRun:
         if intake.inventory.samples:
             arguments = self.metrics, intake, self._options, self._started
             await run_in_thread(partial(write_results, self.folder, *arguments))
+        self._has_finished = True
 
     # continuing a run
 
