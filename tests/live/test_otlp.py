@@ -17,6 +17,7 @@ import pytest
 from tests.live.running import JSON, LEXICAL, Reply, Running, serving, waiting_entailer
 from tests.live.stores import Collector
 from trustassay import scorer
+from trustassay.core.fair_queue import Flow, in_flow
 from trustassay.core.files import Appender, DiskFullError
 from trustassay.live import Service, ServiceSettings
 from trustassay.live.evaluation_events import open_sink
@@ -313,13 +314,13 @@ def test_events_wait_on_disk_for_a_collector_that_is_down(tmp_path: Path) -> Non
 # the receiver by itself
 
 
-def received(work: Any, capacity: int = 4, settle_s: float = 5.0) -> Any:
+def received(work: Any, capacity: int = 4, settle_s: float = 5.0, per_caller: int = 4) -> Any:
     """Return what ``work(receiver, scorer)`` does, and what was told."""
     told: list[str] = []
 
     async def run() -> Any:
         async with scorer(metrics="faithfulness", entailer="lexical") as inside:
-            service = Service(inside, ServiceSettings(capacity=capacity))
+            service = Service(inside, ServiceSettings(capacity=capacity, per_caller=per_caller))
             return await work(TraceReceiver(service, settle_s, tell=told.append), inside)
 
     return asyncio.run(run()), told
@@ -393,3 +394,21 @@ def test_too_many_traces_are_refused_together() -> None:
         return result
 
     assert received(work)[0] == 4
+
+
+def test_a_sender_with_many_traces_keeps_no_other_waiting() -> None:
+    async def work(receiver: TraceReceiver, _inside: Scorer) -> None:
+        with in_flow(Flow("many", 1)):
+            receiver.take([span for n in range(1, 4) for span in spans(n)], 100, 0.0)
+            with pytest.raises(TooManyTracesError):
+                receiver.take(spans(4), 100, 0.0)
+            # spans of a trace that waits are still taken
+            receiver.take(spans(1), 100, 0.0)
+        with in_flow(Flow("few", 2)):
+            receiver.take(spans(9), 100, 0.0)
+        assert receiver._waiting[f"{9:032x}"].flow == Flow("few", 2)
+        await receiver.settle(10.0)
+        assert not receiver._waiting
+        assert not receiver._traces_by_caller
+
+    received(work, capacity=12, per_caller=3)

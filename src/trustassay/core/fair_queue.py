@@ -19,7 +19,8 @@ import heapq
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -57,6 +58,16 @@ class Flow:
 _OF_THIS_PROCESS = Flow()
 CURRENT_FLOW: ContextVar[Flow] = ContextVar("trustassay_flow", default=_OF_THIS_PROCESS)
 """The flow of the current task; tasks that it starts inherit it."""
+
+
+@contextmanager
+def in_flow(flow: Flow) -> Iterator[None]:
+    """Do the work of the block, and what it starts, in another flow."""
+    token = CURRENT_FLOW.set(flow)
+    try:
+        yield
+    finally:
+        CURRENT_FLOW.reset(token)
 
 
 class _Turns(Generic[KeyT]):

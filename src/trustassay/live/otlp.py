@@ -12,7 +12,7 @@ import time
 import zlib
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from trustassay.core.fair_queue import CURRENT_FLOW, FairQueue, Flow, in_flow
 from trustassay.core.files import DiskFullError
 from trustassay.core.sample import Sample, SampleError
 from trustassay.errors import install_command
@@ -46,6 +47,8 @@ MAX_WAITING_BYTES = 128 * 1024**2
 """The most bytes of spans that wait."""
 SETTLE_EVERY_S = 0.1
 """Seconds between two looks for complete traces."""
+TRACES_AT_A_LOOK = 50
+"""Complete traces that are begun at a look, in turn of their senders."""
 MAX_REFUSALS_LISTED = 20
 """The most traces that cannot be scored that are reported one by one."""
 UNAVAILABLE = 14
@@ -60,6 +63,8 @@ class _PendingTrace:
 
     since: float
     """When its first span came, in seconds of the monotonic clock."""
+    flow: Flow
+    """The flow of the request with its first span."""
     spans: dict[str, Span] = field(default_factory=dict)
     """Its spans by their ids; a span that is sent again replaces the first one."""
     size: int = 0
@@ -84,7 +89,7 @@ class TraceReceiver:
 
     Args:
         service: scores the traces; its ``capacity`` bounds waiting traces, samples in progress and
-            unsent events together.
+            unsent events together, and its ``share`` the waiting traces of one sender.
         settle_s: seconds after the root until a trace is complete.
         sink: where events go, if anywhere.
         explanations: whether events have the reasons of the scores.
@@ -108,6 +113,7 @@ class TraceReceiver:
         self._waiting: OrderedDict[str, _PendingTrace] = OrderedDict()
         self._done: OrderedDict[str, None] = OrderedDict()
         self._bytes = 0
+        self._traces_by_caller: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[Assay]] = set()
         self.outcomes: Counter[str] = Counter()
 
@@ -137,8 +143,11 @@ class TraceReceiver:
         count = len(self._waiting) + self._service.scorer.in_progress + pending + len(new)
         # Spans of a trace that is waiting are always accepted: without them it could not complete.
         waiting_bytes = max(self._bytes, self._journal.size if self._journal else 0)
+        settings, flow = self._service.settings, CURRENT_FLOW.get()
         if new and (
-            count > self._service.settings.capacity or waiting_bytes + size > MAX_WAITING_BYTES
+            self._traces_by_caller[flow.caller] + len(new) > settings.share
+            or count > settings.capacity
+            or waiting_bytes + size > MAX_WAITING_BYTES
         ):
             raise TooManyTracesError(
                 "too many traces wait; send this again after the seconds of Retry-After"
@@ -153,7 +162,12 @@ class TraceReceiver:
             self._add(span, each, now)
 
     def _add(self, span: Span, size: int, now: float) -> None:
-        trace = self._waiting.setdefault(_trace_id_of(span), _PendingTrace(now))
+        trace_id = _trace_id_of(span)
+        if trace_id not in self._waiting:
+            flow = CURRENT_FLOW.get()
+            self._waiting[trace_id] = _PendingTrace(now, flow)
+            self._traces_by_caller[flow.caller] += 1
+        trace = self._waiting[trace_id]
         trace.spans[span["spanId"].lower()] = span
         trace.size += size
         self._bytes += size
@@ -167,18 +181,26 @@ class TraceReceiver:
         While the service closes, every trace with a root is complete: no more spans are accepted.
         """
         late = self._service.closing
+        complete: FairQueue[str] = FairQueue()
         for trace_id, trace in list(self._waiting.items()):
             if trace.root_time is None:
                 if now - trace.since > ROOT_WITHIN_S:
                     self._refuse(trace_id, "its root did not come")
             elif late or now - trace.root_time >= self._settle_s:
-                try:
-                    await self._begin(trace_id, trace, late=late)
-                except BusyError:
-                    return  # other routes have all the room; it waits
+                # One flow a sender: the spans of each request would be a flow of their own.
+                complete.push(trace_id, max(trace.size, 1), Flow(trace.flow.caller))
+        for _ in range(min(len(complete), TRACES_AT_A_LOOK)):
+            trace_id = complete.pop()
+            # While its sender or all have no room, it waits; another sender may have room.
+            with suppress(BusyError):
+                await self._begin(trace_id, self._waiting[trace_id], late=late)
 
     async def _begin(self, trace_id: str, trace: _PendingTrace, *, late: bool = False) -> None:
         """Begin to score a complete trace; BusyError if there is no room, and then it waits."""
+        with in_flow(trace.flow):
+            await self._begin_in_flow(trace_id, trace, late=late)
+
+    async def _begin_in_flow(self, trace_id: str, trace: _PendingTrace, *, late: bool) -> None:
         if trace.sample is None:
             spans = [{"scopeSpans": [{"spans": list(trace.spans.values())}]}]
             try:
@@ -213,7 +235,11 @@ class TraceReceiver:
 
     def _drop(self, trace_id: str) -> None:
         """Forget the spans of a trace in memory, and remember its id."""
-        self._bytes -= self._waiting.pop(trace_id).size
+        trace = self._waiting.pop(trace_id)
+        self._bytes -= trace.size
+        self._traces_by_caller[trace.flow.caller] -= 1
+        if not self._traces_by_caller[trace.flow.caller]:
+            del self._traces_by_caller[trace.flow.caller]
         self._done[trace_id] = None
         if len(self._done) > MAX_REMEMBERED_TRACES:
             self._done.popitem(last=False)

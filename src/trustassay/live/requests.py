@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trustassay.core.fair_queue import CURRENT_FLOW, Flow
+from trustassay.core.fair_queue import CURRENT_FLOW, Flow, in_flow
 from trustassay.core.sample import Problem, SampleError
 from trustassay.live.scorer import ScorerClosedError
 from trustassay.live.service import BusyError, ClosingError, ServiceSettings, choose_work_for
@@ -307,11 +307,8 @@ class AccessGuard:
             message = "expected the header Authorization: Bearer TOKEN with a valid token"
             refused = fault(401, message, closing({"www-authenticate": "Bearer"}))
         else:
-            flow = CURRENT_FLOW.set(Flow(caller, next(self._request_numbers)))
-            try:
+            with in_flow(Flow(caller, next(self._request_numbers))):
                 await self._app(scope, receive, send)
-            finally:
-                CURRENT_FLOW.reset(flow)
             return
         await refused(scope, receive, send)
 

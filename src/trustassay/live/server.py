@@ -6,8 +6,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import h11
@@ -28,6 +28,15 @@ FULL_REPLY = (
 )
 """The reply to a connection beyond the limit, written without parsing its request; and to a request
 that is given up."""
+_LOADING_BODY = b'{"status":"loading"}'
+LOADING_REPLY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
+    b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+    % (len(_LOADING_BODY), _LOADING_BODY)
+)
+"""The reply to every request while models are being loaded."""
+LOADING_REQUEST_S = 5.0
+"""Seconds in which such a request must have come."""
 SWITCH_S = 0.0005
 """Seconds after which a thread that works on a text yields to the event loop. Python's default of
 5 ms would add up, since each step of a request waits for it."""
@@ -81,7 +90,10 @@ def serve(
         sys.setswitchinterval(SWITCH_S)
         # Around the scorer, so that a second signal also ends the writing of results.
         with ExitStack() as signals:
-            async with open_scorer as scorer:
+            async with AsyncExitStack() as opened:
+                async with _answer_loading(listener):
+                    scorer = await opened.enter_async_context(open_scorer)
+                    await scorer.warm_up()
                 service = Service(scorer, settings, meter.note)
                 every = [scoring_part(service), meter.part(service), *(p(service) for p in parts)]
                 app = create_app(service, settings, every, tell, meter.count)
@@ -95,6 +107,29 @@ def serve(
     # by a second signal
     except asyncio.CancelledError:
         return False
+
+
+@asynccontextmanager
+async def _answer_loading(listener: socket.socket) -> AsyncIterator[None]:
+    """Answer every request within the block that the service is not ready."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Nobody waits for these connections: what goes wrong with one concerns its client alone.
+        with suppress(
+            OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError
+        ):
+            async with asyncio.timeout(LOADING_REQUEST_S):
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(LOADING_REPLY)
+                await writer.drain()
+        writer.close()
+
+    # A copy of the socket, since the end of this server closes it.
+    server = await asyncio.start_server(answer, sock=listener.dup())
+    try:
+        yield
+    finally:
+        server.close()
 
 
 @contextmanager
