@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
-from trustassay.calls.store import create_private_database
 from trustassay.compare.run_scores import find_better_direction
-from trustassay.core.files import make_private_folder
+from trustassay.core.files import create_private, make_private_folder
 from trustassay.core.metric import Figure, MetricInfo
 from trustassay.core.outcome import Outcomes
 from trustassay.core.sample import clean
@@ -189,9 +188,9 @@ class Index:
         """Set when all runs were read once since this process began."""
         try:
             # Titles and faults may quote what runs are about.
-            create_private_database(path)
+            create_private(path)
             self._prepare(path)
-        except sqlite3.OperationalError as error:  # full, locked, not to be written
+        except (sqlite3.OperationalError, OSError) as error:  # full, locked, not to be written
             message = f"the table of runs cannot be written ({error})"
             raise InputError(
                 f"{path}: {message}; make room, or name another folder in XDG_CACHE_HOME"
@@ -210,7 +209,7 @@ class Index:
         # with the files -wal and -shm, which would damage a new table
         for old in path.parent.glob(f"{path.name}*"):
             old.unlink()
-        create_private_database(path)
+        create_private(path)
         with self._open() as database:
             database.executescript(TABLES)
             database.execute(f"PRAGMA user_version = {LAYOUT}")
