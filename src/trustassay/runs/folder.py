@@ -137,7 +137,9 @@ class RunFolder:
                         raise RunFolderError(f"{entry.path}: {message}; put the file itself there")
                     # Reading a pipe would wait for its writer without end.
                     if not (entry.is_file() or entry.is_dir()):
-                        raise RunFolderError(f"{entry.path}: neither a file nor a folder; remove it")
+                        raise RunFolderError(
+                            f"{entry.path}: neither a file nor a folder; remove it"
+                        )
         except OSError as error:
             raise RunFolderError(f"{self.path}: cannot be read ({error.strerror})") from None
 
