@@ -19,7 +19,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from trustassay.calls.store import CACHE_FILE, StoredCall, open_cache
+from trustassay.calls.store import CACHE_FILE, StoredCall, build_read_only_uri, open_cache
 
 FILE = Path(__file__).with_name("local_replies.jsonl.gz")
 COLUMNS = ("backend", "reply", "seconds", "prompt_tokens", "reply_tokens")
@@ -47,7 +47,7 @@ def keep(cache: Path, file: Path = FILE) -> int:
     """Add the chat replies of a cache to the kept ones; return how many there are now."""
     rows = kept(file)
     query = f"SELECT HEX(key), {', '.join(COLUMNS)} FROM calls WHERE capability = 'chat'"
-    with sqlite3.connect(f"file:{cache / CACHE_FILE}?mode=ro", uri=True) as calls:
+    with sqlite3.connect(build_read_only_uri(cache / CACHE_FILE), uri=True) as calls:
         for key, *row in calls.execute(query):
             rows.setdefault(key.lower(), row)
     text = "".join(f"{json.dumps([key, *rows[key]], ensure_ascii=False)}\n" for key in sorted(rows))

@@ -1,7 +1,9 @@
 """The store of model calls: what went in comes out, whatever it is, and damage is named."""
 
+import os
 import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from trustassay.calls.store import (
     CallStoreError,
     StoredCall,
     Usage,
+    build_read_only_uri,
     copy_calls,
     default_cache,
     open_cache,
@@ -207,3 +210,51 @@ def test_the_default_cache_is_where_the_environment_says(
     assert default_cache() == tmp_path / "one"
     monkeypatch.delenv("TRUSTASSAY_CACHE")
     assert default_cache() == tmp_path / "two" / "trustassay"
+
+
+def test_only_the_owner_reads_stored_calls_and_their_journals(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = open_cache(tmp_path / "cache" / "deep")
+        store.add([call(1)])
+        copy_calls(store.path, tmp_path / "copy.sqlite")
+        journals = {path.name: path.stat().st_mode & 0o777 for path in store.path.parent.iterdir()}
+        store.close()
+    finally:
+        os.umask(before)
+    assert journals == dict.fromkeys(
+        ["calls.sqlite", "calls.sqlite-wal", "calls.sqlite-shm"], 0o600
+    )
+    assert (tmp_path / "copy.sqlite").stat().st_mode & 0o777 == 0o600
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "cache").glob("**")} == {0o700}
+
+
+def test_a_store_of_an_earlier_version_is_tightened(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    CallStore(path).close(is_last_user=False)
+    for each in (path, tmp_path / "calls.sqlite-wal", tmp_path / "calls.sqlite-shm"):
+        each.touch()
+        each.chmod(0o644)
+    store = CallStore(path)
+    assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["q?mode=rwc#x", "100%25", "a b", "o'clock", "new\nline", "é", "\udcff", "a;b&c=d"]
+)
+def test_a_store_is_opened_for_reading_whatever_its_folder_is_called(
+    tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    store = CallStore(folder / "calls.sqlite")
+    store.add([call(1)])
+    store.close()
+    with closing(
+        sqlite3.connect(build_read_only_uri(folder / "calls.sqlite"), uri=True)
+    ) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM calls").fetchone() == (1,)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            connection.execute("DELETE FROM calls")
+    assert [path.name for path in tmp_path.iterdir()] == [name]

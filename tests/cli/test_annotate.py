@@ -17,6 +17,7 @@ from lab.benchmarks.annotating import Served, many_raters, measure, stored
 from tests.cli.conftest import Cli
 from tests.people.annotate.helpers import answers
 from tests.support import ROOT, jsonl, lines
+from trustassay import score
 from trustassay.people.annotate.session import RatingsFile
 
 
@@ -188,3 +189,70 @@ def test_ten_clients_and_two_kills_lose_no_rating(tmp_path: Path, environment: N
     assert len(measured.confirmed) == 400
     assert found == measured.confirmed
     assert measured.sent_again > 0
+
+
+def sheet(cli: Cli, folder: Path, *arguments: str) -> Path:
+    """Return a filled sheet of two answers, for these arguments of ``annotate``."""
+    path = folder / "sheet.csv"
+    path.unlink(missing_ok=True)
+    assert cli("annotate", *arguments, "--export", path).status == 0
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header, *rows = csv.reader(file)
+    for row in rows:
+        row[1] = "3"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+@pytest.fixture
+def sent(tmp_path: Path) -> Path:
+    """Return the folder of a run."""
+    score(answers(2), metrics="faithfulness", entailer="lexical", out=tmp_path / "sent")
+    return tmp_path / "sent"
+
+
+def test_ratings_are_not_written_through_a_link_in_a_run(
+    cli: Cli, tmp_path: Path, sent: Path
+) -> None:
+    filled = sheet(cli, tmp_path, "sent", "--rater", "anna")
+    asked = ("annotate", "sent", "--rater", "anna", "--import", filled)
+    for name in ("ratings.jsonl", "samples.jsonl"):
+        path = sent / name
+        path.unlink(missing_ok=True)
+        for target in (tmp_path / "outside", sent / "inside"):
+            path.symlink_to(target)
+            result = cli(*asked, "--out", sent / "ratings.jsonl")
+            assert result.status == 2 and str(path) in result.err.replace("\n", "")
+            assert not target.exists()
+            path.unlink()
+        if name == "samples.jsonl":
+            assert cli("annotate", "sent", "--rater", "anna", "--export", "x.csv").status == 2
+
+
+def test_a_link_that_the_user_names_as_output_is_followed(
+    cli: Cli, tmp_path: Path, sent: Path
+) -> None:
+    filled = sheet(cli, tmp_path, "sent", "--rater", "anna")
+    (tmp_path / "ratings.jsonl").symlink_to(tmp_path / "deep" / "r.jsonl")
+    (tmp_path / "deep").mkdir()
+    assert cli("annotate", "sent", "--rater", "anna", "--import", filled).status == 0
+    assert len(lines(tmp_path / "deep" / "r.jsonl")) == 5
+    (tmp_path / "link").symlink_to(sent)
+    named = ("annotate", "link", "--rater", "anna", "--import", filled)
+    assert cli(*named, "--out", "link/ratings.jsonl").status == 0
+    assert (sent / "ratings.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_another_user_owns_is_not_written_until_one_says_so(
+    cli: Cli, tmp_path: Path, sent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled = sheet(cli, tmp_path, "sent", "--rater", "anna")
+    asked = ("annotate", "sent", "--rater", "anna", "--import", filled)
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    result = cli(*asked, "--out", "sent/ratings.jsonl")
+    assert result.status == 2
+    assert "--out: sent belongs to another user; --write-others" in " ".join(result.err.split())
+    assert not (sent / "ratings.jsonl").exists()
+    assert cli(*asked, "--out", "sent/ratings.jsonl", "--write-others").status == 0

@@ -6,12 +6,15 @@ import json
 import os
 import shutil
 import sqlite3
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.view.conftest import Visited
+from trustassay.calls.store import CallStore
 from trustassay.input.records import InputError
 from trustassay.view.index import Index, index_path
 
@@ -146,9 +149,8 @@ def test_the_folder_itself_may_be_a_run(root: Path, tmp_path: Path) -> None:
     index.refresh()
     run = index.run(".")
     assert run is not None and run.title == "one"
-    folder = index.folder(".")
-    assert folder is not None and folder.samples_path.exists()
-    assert index.folder("../one") is None
+    assert index.folder(run).samples_path.exists()
+    assert index.run("../one") is None
 
 
 def test_the_table_lies_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -168,3 +170,114 @@ def test_a_table_in_use_is_not_removed(
     with pytest.raises(InputError, match=r"index.sqlite: .*locked.*XDG_CACHE_HOME"):
         Index(root, tmp_path / "index.sqlite")
     assert index.run("one") is not None
+
+
+ODD_NAMES = [
+    "q?mode=rwc#x",
+    "100%25",
+    "a b",
+    "o'clock\"",
+    "new\nline",
+    "é",
+    "\udcff",
+    "%FF",
+    "a&b=c",
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_run_is_shown_whatever_its_folder_is_called_and_nothing_is_made(
+    visit: Callable[[Path], Visited], root: Path, name: str
+) -> None:
+    shutil.copytree(root / "one", root / "more" / name)
+    CallStore(root / "more" / name / "calls.sqlite").close()
+    before = sorted(root.rglob("*"))
+    visited = visit(root)
+    keys = [key for (key,) in visited.index.ask("SELECT key FROM runs WHERE key != 'one'")]
+    assert len(keys) == 1
+    row = visited.index.run(keys[0])
+    assert row is not None and row.state == "finished"
+    assert visited.index.folder(row).path == root / "more" / name
+    for page in ("run", "answer", "elsewhere", "calls", "gate", "state"):
+        visited.page(page, run=keys[0], at=0)
+    visited.page("")
+    visited.page("compare", first="one", second=keys[0])
+    assert sorted(root.rglob("*")) == before
+
+
+def test_a_served_run_whose_name_is_no_text_is_shown(
+    visit: Callable[[Path], Visited], root: Path
+) -> None:
+    visited = visit((root / "one").rename(root / "\udcff"))
+    assert "The hall of town 3" in visited.page("run", run=".", q="town 3")
+    visited.page("")
+
+
+def test_links_out_of_the_served_folder_are_not_followed(root: Path, tmp_path: Path) -> None:
+    shutil.copytree(root / "one", tmp_path / "elsewhere" / "two")
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+    (root / "disk").symlink_to("/")
+    index = Index(root, tmp_path / "index.sqlite")
+    index.refresh()
+    assert [key for (key,) in index.ask("SELECT key FROM runs")] == ["one"]
+    # The folder that a user names may be a link.
+    named = Index(root / "link", tmp_path / "named.sqlite")
+    named.refresh()
+    assert [key for (key,) in named.ask("SELECT key FROM runs")] == ["two"]
+
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "samples.jsonl", "summary.json", "calls.sqlite", "ratings-x.jsonl"]
+)
+def test_a_run_with_a_link_out_of_its_folder_is_named_and_not_read(
+    visit: Callable[[Path], Visited], root: Path, tmp_path: Path, name: str
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("BEGIN PRIVATE KEY\n")
+    path = root / "one" / name
+    content = path.read_bytes() if path.exists() else None
+    path.unlink(missing_ok=True)
+    path.symlink_to(os.path.relpath(secret, path.parent))
+    visited = visit(root)
+    row = visited.index.run("one")
+    assert row is not None and row.state == "damaged" and "leads out of the run" in row.fault
+    for page in ("run", "answer", "calls", "elsewhere", "gate", "study", "next"):
+        shown = visited.page(page, 409, run="one", at=0)
+        assert "is not followed" in shown and "PRIVATE" not in shown
+    assert "PRIVATE" not in visited.page("")
+    # A file in its place is read, although nothing that the index watches has changed.
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    if name != "run.json":
+        assert visited.index.refresh()
+        repaired = visited.index.run("one")
+        assert repaired is not None and repaired.state == "finished"
+
+
+def test_a_link_within_a_run_is_followed(visit: Callable[[Path], Visited], root: Path) -> None:
+    path = root / "one" / "samples.jsonl"
+    path.rename(root / "one" / "input.jsonl")
+    path.symlink_to("input.jsonl")
+    assert "The hall of town 3" in visit(root).page("run", run="one", q="town 3")
+
+
+@pytest.mark.parametrize("name", ["run.json", "samples.jsonl", "ratings-x.jsonl"])
+def test_a_pipe_in_place_of_a_file_keeps_no_page_waiting(
+    visit: Callable[[Path], Visited], root: Path, name: str
+) -> None:
+    (root / "one" / name).unlink(missing_ok=True)
+    os.mkfifo(root / "one" / name)
+    visited = visit(root)
+    assert "neither a file nor a folder" in visited.page("run", 409, run="one")
+
+
+def test_only_its_owner_reads_the_table(root: Path, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Index(root, tmp_path / "cache" / "view" / "index.sqlite").refresh()
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "cache").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700

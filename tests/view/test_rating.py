@@ -511,3 +511,70 @@ def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
         for found in ("<img", "<svg onload", "<script>window", '<a href="javascript', "<base"):
             assert found not in page
         assert not [one for one in ("\u202e", "\u2066", "\x07", "\u200b", "\ufeff") if one in page]
+
+
+@pytest.mark.parametrize(
+    "name", ["ratings-answer.jsonl", "verdicts.jsonl", "ratings-answer-plan.jsonl"]
+)
+def test_no_rating_is_written_through_a_link(root: Path, tmp_path: Path, name: str) -> None:
+    if "plan" in name:
+        label(root / "one")
+    outside, inside = tmp_path / "outside", root / "one" / "inside"
+    visitor = Visitor(root, tmp_path / "cache.sqlite", blind=False)
+    place = visitor.next_place() if "plan" in name else 0
+    fields = {"metric": "faithfulness", "verdict": "wrong"} if "verdicts" in name else {}
+    page = "verdict" if fields else "rate"
+    for target in (outside, inside):
+        (root / "one" / name).unlink(missing_ok=True)
+        (root / "one" / name).symlink_to(target)
+        reply = visitor.post(page, place, **(fields or {"choice": "3"}))
+        assert reply.status_code in (404, 409, 503)
+        assert not target.exists()
+    (root / "one" / name).unlink()
+    assert visitor.post(page, place, **(fields or {"choice": "3"})).status_code == 200
+    assert (root / "one" / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_plan_that_is_a_link_is_neither_read_nor_written(root: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("BEGIN PRIVATE KEY\n")
+    default_plan(root.resolve() / "one").symlink_to(secret)
+    visitor = Visitor(root, tmp_path / "cache.sqlite")
+    replies = [visitor.get("next"), visitor.post("propose"), visitor.post("rate", choice="3")]
+    assert [reply.status_code for reply in replies] == [409, 503, 503]
+    assert all("PRIVATE" not in reply.text for reply in replies)
+    assert secret.read_text() == "BEGIN PRIVATE KEY\n"
+    assert not list((root / "one").glob("ratings*"))
+
+
+def test_a_run_of_another_user_is_only_read_until_its_rater_says_otherwise(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    visitor = Visitor(root, tmp_path / "cache.sqlite")
+    page = visitor.get("answer", at=0).text
+    assert "belongs to another user, so it is only read; --write-others" in page
+    # Who may not rate has nothing to be blind for.
+    assert '<button name="choice"' not in page and "supported" in page
+    for act in ("rate", "verdict", "propose"):
+        reply = visitor.post(act, choice="3")
+        assert reply.status_code == 409 and "belongs to another user" in reply.text
+    assert "belongs to another user" in visitor.get("next").text
+    assert not list((root / "one").glob("ratings*"))
+    allowed = Visitor(root, tmp_path / "cache.sqlite", write_others=True)
+    assert allowed.post("rate", choice="3").status_code == 200
+    assert len(lines(root / "one" / "ratings-answer.jsonl")) == 2
+
+
+def test_a_file_of_another_user_in_our_run_is_not_written(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visitor = Visitor(root, tmp_path / "cache.sqlite")
+    assert visitor.post("rate", choice="3").status_code == 200
+    monkeypatch.setattr(Site, "explain_read_only", lambda *_: "")
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    reply = visitor.post("rate", 1, choice="3")
+    assert reply.status_code == 503 and "belongs to another user; --write-others" in reply.text
+    assert len(lines(root / "one" / "ratings-answer.jsonl")) == 2

@@ -57,7 +57,7 @@ def fetch_model(model: RecommendedModel, *, check: bool = False) -> bool:
     part = path.with_name(f"{path.name}.part")
     try:
         # The lock on the partial file keeps two processes from appending to it.
-        file = open_locked(part, wait=False)
+        file = open_locked(part, wait=False, private=False)
     except BlockingIOError:
         raise BackendError(f"another process is fetching {model.name} to {part}") from None
     with name_in_errors(part), file:

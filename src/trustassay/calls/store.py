@@ -12,12 +12,19 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trustassay.core.files import DiskFullError, has_no_room
+from trustassay.core.files import (
+    DiskFullError,
+    create_private,
+    has_no_room,
+    is_disk_full,
+    make_private_folder,
+    tighten,
+)
 from trustassay.errors import BackendError
 
 SCHEMA_VERSION = 3
@@ -95,8 +102,34 @@ def default_cache() -> Path | None:
 
 def open_cache(folder: Path) -> "CallStore":
     """Open the file that runs share, and create its folder if there is none."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     return CallStore(folder / CACHE_FILE)
+
+
+def build_read_only_uri(path: Path) -> str:
+    """Return the URI by which SQLite opens a file for reading, whatever characters its name has."""
+    return f"{path.absolute().as_uri()}?mode=ro"
+
+
+def create_private_database(path: Path) -> None:
+    """Create a file for SQLite that only its owner can read, or tighten the one that is there.
+
+    SQLite gives the mode of the database to the files that it puts beside it.
+
+    Raises:
+        OSError: it cannot be created.
+        DiskFullError: the disk is full.
+    """
+    try:
+        create_private(path)
+    except OSError as error:
+        if is_disk_full(error):
+            raise DiskFullError(path) from None
+        raise OSError(f"{path}: cannot be opened ({error.strerror})") from None
+    # Of a killed process.
+    for side_file in (path.with_name(f"{path.name}{ending}") for ending in ("-wal", "-shm")):
+        with suppress(FileNotFoundError):
+            tighten(side_file)
 
 
 def select_rows_by_key(
@@ -148,6 +181,7 @@ class CallStore:
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self.path = path
+        create_private_database(path)
         try:
             # The lock below serialises the threads, so SQLite need not check which one it is in.
             self._connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
@@ -577,6 +611,7 @@ def copy_calls(source: Path, target: Path) -> None:
     # Copy under another name, and rename at the end: a reader never sees half a file.
     partial_copy = target.with_name(f".{target.name}.part")
     partial_copy.unlink(missing_ok=True)
+    create_private_database(partial_copy)
     try:
         with (
             closing(sqlite3.connect(source)) as read,

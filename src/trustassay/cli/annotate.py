@@ -109,6 +109,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
     limit: Limit,
     skip_bad: SkipBad,
     seed: Seed,
+    write_others: common.WriteOthers,
     host: common.Host,
     port: common.Port = 8765,
     public: common.Public = "",
@@ -172,6 +173,9 @@ def annotate(  # noqa: PLR0913 - one argument an option
         ),
         read_plan(plan) if plan else None,
     )
+    out = _find_output(out, write_others=write_others)
+    if options.plan and options.plan.purpose and not write_others:
+        _check_owner(options.plan.path, "--plan")  # it grows
     project = open_project(source, options, pairs)
     for remark in project.material.remarks:
         say(remark)
@@ -184,6 +188,28 @@ def annotate(  # noqa: PLR0913 - one argument an option
         _import_sheets(project, out, sheets)
     else:
         _serve(project, out, host, port, public, _open_promise(source, project, out))
+
+
+def _find_output(out: Path, *, write_others: bool) -> Path:
+    """Return the file of ratings; refuse one that its folder's sender, or another user, has."""
+    from trustassay.core.files import RUN_FILE, resolve_output
+    from trustassay.runs.folder import RunFolder
+
+    if (out.parent / RUN_FILE).exists():
+        RunFolder(out.parent).check_entries()
+        if not write_others:
+            _check_owner(out.parent, "--out")
+    if not write_others:
+        _check_owner(out, "--out")
+    return resolve_output(out) if out.is_symlink() else out
+
+
+def _check_owner(path: Path, option: str) -> None:
+    from trustassay.core.files import is_foreign
+
+    if is_foreign(path):
+        advice = "--write-others writes to it, or choose another file"
+        raise UsageError(f"{option}: {path} belongs to another user; {advice}")
 
 
 def _import_sheets(project: "AnnotationProject", out: Path, sheets: Sequence[Path]) -> None:
@@ -203,9 +229,10 @@ def _import_sheets(project: "AnnotationProject", out: Path, sheets: Sequence[Pat
 @contextmanager
 def _open_session(project: "AnnotationProject", out: Path) -> "Iterator[AnnotationSession]":
     """Open the file of ratings, locked for this process until the block ends, and continue it."""
+    from trustassay.core.files import make_private_folder
     from trustassay.people.annotate.session import AnnotationSession, RatingsFile
 
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(out.parent)
     # The file is locked while it is open, so that two servers cannot mix their ratings.
     with closing(RatingsFile(out)) as file:
         yield AnnotationSession(project, file, file.begin(project.start))

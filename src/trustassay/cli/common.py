@@ -215,6 +215,9 @@ Host = Annotated[
         default="127.0.0.1",
     ),
 ]
+WriteOthers = Annotated[
+    bool, Flag("--write-others", "Write ratings to what belongs to another user, too.", rare=True)
+]
 Port = Annotated[
     int,
     Flag("--port", "The port to listen at; 0 takes a free one.", group=SERVER, least=0, most=65535),

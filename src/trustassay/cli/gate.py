@@ -211,7 +211,7 @@ def gate(  # noqa: PLR0913 - one argument an option
 
 
 def _write_file(path: Path, content: bytes) -> None:
-    write_atomic(path, content)
+    write_atomic(path, content, private=False)
     say(f"written: {path}")
 
 

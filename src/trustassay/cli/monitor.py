@@ -217,7 +217,7 @@ def monitor(  # noqa: PLR0913 - one argument an option
     say(f"{amount(len(result.days), 'day')}, {count}; changes are looked for after day {first}")
     # step 4: files and JSON for other programs; the exit status comes last, after all are written
     if targets.prometheus:
-        write_atomic(targets.prometheus, monitoring.prometheus_text(result).encode())
+        write_atomic(targets.prometheus, monitoring.prometheus_text(result).encode(), private=False)
     if as_json:
         print_json(monitoring.json_content(result) | {"notes": notes})
     # The exit status comes last: files and JSON are complete by then.

@@ -13,7 +13,7 @@ from trustassay.runs.options import (
 
 
 @with_options
-def view(
+def view(  # noqa: PLR0913 - one argument an option
     *,
     folder: Annotated[
         Path | None,
@@ -42,6 +42,7 @@ def view(
             default=True,
         ),
     ],
+    write_others: common.WriteOthers,
     host: common.Host,
     port: common.Port = 8766,
     public: common.Public = "",
@@ -79,7 +80,14 @@ def view(
         # Tokens are kept beside the table, so the address stays the same from start to start.
         links = serving.AccessLinks(path, [rate or VIEWER])
         base = f"/{links.tokens[rate or VIEWER]}"
-        site = Site(folder.resolve(), base, rate, read_rubric(rubric), blind=blind)
+        site = Site(
+            folder.resolve(),
+            base,
+            rate,
+            read_rubric(rubric),
+            blind=blind,
+            write_others=write_others,
+        )
         # step 3: print the address, and a warning where other machines can reach it
         if warning := serving.warn_of_exposure(host):
             say(warning)

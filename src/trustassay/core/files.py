@@ -1,8 +1,13 @@
-"""Files that are written completely or not at all, and errors that name their file."""
+"""Files that are written completely or not at all, and errors that name their file.
+
+Files hold what people asked and what models answered, so only their owner can read them, whatever
+the umask is. Outputs that a user names are the exception: they may be meant for other programs.
+"""
 
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +19,14 @@ from trustassay.errors import UsageError
 DISK_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 MIN_FREE_BYTES = 64 * 1024
 """A disk with less free space than this counts as full."""
+OWNER_ONLY_MODE = 0o600
+OWNER_ONLY_FOLDER_MODE = 0o700
+OTHERS_BITS = 0o077
+"""The permissions of everybody but the owner."""
+WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+"""Flags to open a file for writing, without what it held."""
+RUN_FILE = "run.json"
+"""The file by which the folder of a run is recognised."""
 
 
 class DiskFullError(OSError):
@@ -56,17 +69,98 @@ def name_in_errors(path: Path, part: Path | None = None) -> Iterator[None]:
         raise
 
 
+def make_private_folder(path: Path) -> None:
+    """Create a folder and its missing parents, for their owner only.
+
+    A folder that exists keeps its permissions: its owner may share it on purpose.
+    """
+    # Path.mkdir(parents=True) would give its mode to the last folder alone.
+    if not path.parent.exists():
+        make_private_folder(path.parent)
+    path.mkdir(OWNER_ONLY_FOLDER_MODE, exist_ok=True)
+
+
+def open_unlinked(path: Path, flags: int, *, private: bool = True) -> int:
+    """Open a file for writing, and return its descriptor; no symbolic link is followed.
+
+    Args:
+        path: the file. flags: as of :func:`os.open`.
+        private: whether only the owner can read it, also if it exists and others could so far.
+
+    Raises:
+        OSError: it is a symbolic link or a pipe, or cannot be opened.
+    """
+    private = private or (path.parent / RUN_FILE).exists()
+    # O_NONBLOCK: a pipe in place of the file must not keep us waiting for its reader.
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, OWNER_ONLY_MODE if private else 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            message = "is a symbolic link, which is not followed; put a file in its place"
+            raise OSError(errno.ELOOP, message, str(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is not a file; put one in its place", str(path))
+    if private:
+        tighten(descriptor)
+    return descriptor
+
+
+def tighten(file: int | Path) -> None:
+    """Take a file's permissions from everybody but its owner; other kinds of files stay."""
+    status = os.stat(file)  # noqa: PTH116 - also of a descriptor
+    # Some file systems have no permissions, and another user's file cannot be changed.
+    if stat.S_ISREG(status.st_mode) and status.st_mode & OTHERS_BITS:
+        with suppress(OSError):
+            os.chmod(file, OWNER_ONLY_MODE)  # noqa: PTH101
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether another user owns a file or folder; False if there is none."""
+    try:
+        return path.stat().st_uid != os.geteuid()
+    except FileNotFoundError:
+        return False
+
+
+def resolve_output(path: Path) -> Path:
+    """Return the file to write where a user named ``path``, which may be a link of theirs.
+
+    A link in a run's folder stays, and is refused when it is opened: the folder may have been sent.
+    """
+    return path if (path.parent / RUN_FILE).exists() else path.resolve()
+
+
+def create_private(path: Path) -> None:
+    """Create an empty file for its owner only, or tighten the one that is there.
+
+    For libraries that open a file by its name, and would create it for everybody to read.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY_MODE))
+    except FileExistsError:
+        if path.is_file():
+            tighten(path)
+
+
 @contextmanager
-def open_atomic(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
+def open_atomic(path: Path, suffix: str = ".part", *, private: bool = True) -> Iterator[IO[bytes]]:
     """Open a file that becomes ``path`` at the end of the block, or is removed if the block raises.
 
     Until then it is ``.NAME.part`` in the same folder, or has another suffix. The rest of a killed
     process is overwritten; of two processes one waits for the other.
+
+    Args:
+        path: the file. suffix: of its temporary name.
+        private: False for an output that the user named: outside of a run's folder it is readable
+            as the umask says.
     """
     # In the same folder, since a rename is atomic only within one file system.
     temporary = path.with_name(f".{path.name}{suffix}")
     with name_in_errors(path, temporary):
-        file = open_locked(temporary)
+        file = open_locked(temporary, private=private)
         try:
             with file:
                 # Only now: before the lock is held, another process may still be writing.
@@ -80,24 +174,33 @@ def open_atomic(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
             raise
 
 
-def write_atomic(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all; create its folder if necessary."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open_atomic(path) as file:
+def write_atomic(path: Path, content: bytes, *, private: bool = True) -> None:
+    """Write a file completely or not at all; create its folder if necessary.
+
+    ``private`` is that of :func:`open_atomic`.
+    """
+    if private:
+        make_private_folder(path.parent)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with open_atomic(path, private=private) as file:
         file.write(content)
 
 
-def open_locked(part: Path, *, wait: bool = True) -> IO[bytes]:
+def open_locked(part: Path, *, wait: bool = True, private: bool = True) -> IO[bytes]:
     """Open a file for appending, and lock it for this process.
 
     Args:
         part: the file. wait: whether to wait for another process that holds the lock.
+        private: as of :func:`open_atomic`.
 
     Raises:
         BlockingIOError: another process holds the lock, and ``wait`` is False.
+        OSError: it is a symbolic link, or cannot be opened.
     """
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     while True:
-        file = part.open("a+b")
+        file = os.fdopen(open_unlinked(part, flags, private=private), "a+b")
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The lock belongs to the open file, not to its name. If the previous owner renamed the file
         # while we waited, we hold the lock of a finished file and have to start again.
@@ -113,7 +216,7 @@ def lock_beside(path: Path) -> IO[bytes]:
     Raises:
         UsageError: another process holds the lock.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     try:
         return open_locked(path.with_name(f".{path.name}.lock"), wait=False)
     except BlockingIOError:
@@ -123,10 +226,15 @@ def lock_beside(path: Path) -> IO[bytes]:
 class Appender:
     """Appends lines to a file; a line is on disk in full when :meth:`append` returns."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, private: bool = True) -> None:
+        """Open a file; ``private``: False for one that the user named, which may be a link."""
         self._path = path
         # Unbuffered in append mode: one write call a line, which the system appends in one piece.
-        self._file = path.open("ab", buffering=0)
+        if private:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            self._file = os.fdopen(open_unlinked(path, flags), "ab", buffering=0)
+        else:
+            self._file = path.open("ab", buffering=0)
 
     def append(self, line: bytes) -> None:
         """Write one line with one system call: a kill can cut it short, but never mix it with
@@ -158,7 +266,7 @@ def cut_unfinished(path: Path) -> None:
     """Remove a last line that a killed process left without its end."""
     if not path.exists():
         return
-    with path.open("r+b") as file:
+    with os.fdopen(open_unlinked(path, os.O_RDWR), "r+b") as file:
         complete_bytes = 0
         for line in file:
             # Only the last line can lack its end; what it was about is scored again.

@@ -13,6 +13,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from trustassay.core.files import RUN_FILE, WRITE_NEW, make_private_folder, open_unlinked
+
 # Names in a run's folder.
 TRACEBACKS, INTERNAL = "tracebacks", "internal-error.txt"
 MAX_TRACEBACKS = 20
@@ -21,7 +23,6 @@ MAX_TRACEBACK_CHARS = 16_000
 """Characters of a traceback; the middle of a longer one is left out."""
 MIN_SECRET_CHARS = 8
 """Minimum length of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
-OWNER_ONLY_MODE = 0o600
 
 _hidden: set[str] = set()
 # Environment variables with such a name hold a secret: OPENAI_API_KEY, HF_TOKEN.
@@ -115,7 +116,7 @@ def write_failure(folder: Path, metric: str, error: BaseException) -> None:
     name = re.sub(r"[^\w.-]+", "-", f"{metric}-{locate_error(error)}")[-100:].lstrip(".")
     path = folder / TRACEBACKS / f"{name}.txt"
     with suppress(OSError):
-        path.parent.mkdir(exist_ok=True)
+        make_private_folder(path.parent)
         # A fault that hits every sample gives one file, not a million.
         if not path.exists() and len(list(path.parent.iterdir())) < MAX_TRACEBACKS:
             _write(path, error)
@@ -127,12 +128,12 @@ def write_internal_error(run: Path | None, error: BaseException) -> Path | None:
     It goes into the folder ``run`` if that holds a run, otherwise into the user's state folder,
     otherwise into the temporary folder; ``None`` if none of them can be written.
     """
-    if run is not None and (run / "run.json").exists():
+    if run is not None and (run / RUN_FILE).exists():
         with suppress(OSError):
             return _write(run / INTERNAL, error)
     with suppress(OSError, RuntimeError):  # RuntimeError: there is no home
         state = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
-        (state / "trustassay").mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(state / "trustassay")
         return _write(state / "trustassay" / INTERNAL, error)
     with suppress(OSError):
         number, name = tempfile.mkstemp(prefix="trustassay-", suffix=".txt")
@@ -149,13 +150,8 @@ def _write(path: Path, error: BaseException) -> Path:
         dropped = len(text) - MAX_TRACEBACK_CHARS
         half = MAX_TRACEBACK_CHARS // 2
         text = f"{text[:half]}\n[{dropped} characters are left out]\n{text[-half:]}"
-    # O_NOFOLLOW: in a shared folder somebody else could have put a link there.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with os.fdopen(
-        os.open(path, flags, OWNER_ONLY_MODE), "w", encoding="utf-8", errors="replace"
-    ) as file:
-        # The mode of `open` applies to new files only, and an old one may have been readable by
-        # others.
-        os.fchmod(file.fileno(), OWNER_ONLY_MODE)
+    # Not through a link: in a shared folder somebody else could have put one there.
+    descriptor = open_unlinked(path, WRITE_NEW)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
         file.write(text)
     return path

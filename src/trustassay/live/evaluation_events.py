@@ -96,7 +96,7 @@ class EventFile:
     def __init__(self, path: Path, tell: MessageWriter) -> None:
         """Open the file; OSError if that fails."""
         self._tell, self._has_failed = tell, False
-        self._file = Appender(path)
+        self._file = Appender(path, private=False)
 
     def send(self, records: Sequence[Record]) -> None:
         """Write log records; a full disk loses events, but never a score."""

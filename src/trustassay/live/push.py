@@ -214,7 +214,7 @@ async def pull(store: TraceStore, path: Path, project: str, since: str, until: s
     count = 0
     try:
         # The file appears only when it is complete.
-        with open_atomic(path) as file:
+        with open_atomic(path, private=False) as file:
             async for page in store.pages(endpoint, project, since, until):
                 count += len(page)
                 file.write(b"".join(json.dumps(span).encode() + b"\n" for span in page))

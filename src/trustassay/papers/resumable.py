@@ -118,7 +118,7 @@ class UnfinishedFile:
             elif "record" in content:
                 late_records[content["place"]] = content["record"]
         next_index = 0
-        with open_atomic(self.out, ".whole") as file:
+        with open_atomic(self.out, ".whole", private=False) as file:
             for content in self._read_entries():
                 if content["place"] == next_index:
                     record = content.get("record", late_records.get(next_index))

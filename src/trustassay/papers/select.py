@@ -518,7 +518,7 @@ def select_icl(
     nearest_rows = find_examples(question_samples, examples, embedder, options)
     # Only now, so that a refused run leaves no folder behind.
     out.parent.mkdir(parents=True, exist_ok=True)
-    with open_atomic(out) as file:
+    with open_atomic(out, private=False) as file:
         for sample, nearest in zip(question_samples, nearest_rows, strict=True):
             # Few examples: the prompt is written anyway, and the count is reported.
             result.short += len(nearest) < options.examples
@@ -644,12 +644,12 @@ def write_targets(out: Path, train: Sequence[Example], test: Sequence[Example]) 
     out.mkdir(parents=True, exist_ok=True)
     _write_records(out / TRAIN, map(chat_record, train))
     _write_records(out / TEST, map(chat_record, test))
-    with open_atomic(out / QUESTIONS) as file:
+    with open_atomic(out / QUESTIONS, private=False) as file:
         file.writelines(map(_encode_question, test))
 
 
 def _write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    with open_atomic(path) as file:
+    with open_atomic(path, private=False) as file:
         for record in records:
             file.write((json.dumps(record, ensure_ascii=False) + "\n").encode())
 

@@ -13,7 +13,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from trustassay.calls.prices import BudgetReachedError
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import CallStore
 from trustassay.core.capabilities import ChatRequest, LocalChatModel, Reply, on_sending
-from trustassay.core.files import cut_unfinished, name_in_errors
+from trustassay.core.files import Appender, cut_unfinished, name_in_errors
 from trustassay.errors import BackendError, CallError, CallFault, RunFolderError
 from trustassay.runs.folder import RunFolder, check_settings, to_stored
 
@@ -127,9 +127,9 @@ class FolderRequestCounter:
         # Unbuffered: the line is in the file before the next request is sent.
         with (
             name_in_errors(self._failures_path),
-            self._failures_path.open("ab", buffering=0) as file,
+            closing(Appender(self._failures_path)) as file,
         ):
-            file.write(json.dumps(row).encode() + b"\n")
+            file.append(json.dumps(row).encode() + b"\n")
 
     def _read_failures(self) -> int:
         """Read earlier failures; return how many of them are also stored as calls.

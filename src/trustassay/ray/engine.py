@@ -23,7 +23,7 @@ from typing import Any
 
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.core.event_loop import run_anywhere
-from trustassay.core.files import write_atomic
+from trustassay.core.files import make_private_folder, write_atomic
 from trustassay.core.metric import Inventory, Metric
 from trustassay.core.progress import Progress, StepProgress, tell
 from trustassay.errors import BackendError, RunFolderError, UsageError
@@ -115,7 +115,7 @@ def score_on_cluster(
         if plan.pool:
             key = (RunFolder(runs[0]).read_run() or {}).get(PREPARATION, "")
             preparation, name = Preparation(plan.pool, key), plan.job.name_of_prepared(key)
-            preparation.path.mkdir(parents=True, exist_ok=True)
+            make_private_folder(preparation.path)
             fetch_prepared(store, name, preparation, plan.metrics, calls=True)
         # 4. Merge them. The shards and their runs are removed only after that.
         merged = merge_runs(

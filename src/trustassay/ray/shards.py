@@ -9,6 +9,7 @@ without any other record.
 
 import heapq
 import json
+import os
 import re
 import shlex
 import shutil
@@ -24,7 +25,13 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions
 from trustassay.calls.prices import Prices
 from trustassay.calls.store import CallStore
-from trustassay.core.files import name_in_errors, open_atomic
+from trustassay.core.files import (
+    WRITE_NEW,
+    make_private_folder,
+    name_in_errors,
+    open_atomic,
+    open_unlinked,
+)
 from trustassay.core.metric import Inventory, Metric
 from trustassay.core.progress import SILENT, StepProgress
 from trustassay.core.sample import Problem, Sample, clean
@@ -112,7 +119,7 @@ async def split(
     # Written under another name first: a folder of the final name is always complete.
     if part.exists():  # left by a killed process
         shutil.rmtree(part)
-    part.mkdir(parents=True)
+    make_private_folder(part)
     try:
         samples_path = part / "samples.jsonl"
         stages = choose_stages(metrics, backends, options.filling)
@@ -173,7 +180,9 @@ def _distribute(samples_path: Path, name: str, intake: Intake, into: int) -> Ite
         for order, line in enumerate(lines):
             number = hash64(parse_sample_id(line)) % into
             if number not in files:
-                files[number] = stack.enter_context(paths[number].open("wb"))
+                files[number] = stack.enter_context(
+                    os.fdopen(open_unlinked(paths[number], WRITE_NEW), "wb")
+                )
             shard_mark = json.dumps({**mark, "into": into, "number": number, "order": order})
             # The line is a JSON object: the mark is added before the closing brace, without
             # parsing it.

@@ -20,7 +20,7 @@ from typing import Any
 import fsspec
 
 from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall
-from trustassay.core.files import cut_unfinished
+from trustassay.core.files import cut_unfinished, make_private_folder, tighten
 from trustassay.core.metric import Metric
 from trustassay.errors import BackendError
 from trustassay.runs.folder import RunFolder
@@ -63,7 +63,7 @@ class Store:
 
     def get(self, name: str, target: Path) -> bool:
         """Copy a file out of the store; ``False`` if it is not there."""
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(target.parent)
         # Workers on one machine may fetch the same file; each writes its own part.
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
@@ -71,6 +71,7 @@ class Store:
         except FileNotFoundError:
             part.unlink(missing_ok=True)
             return False
+        tighten(part)
         part.replace(target)
         return True
 
@@ -143,7 +144,7 @@ class RunBackup:
         folder = self._folder
         if folder.read_run() is None or not folder.samples_path.exists():
             return
-        self._part.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._part)
         # Assessments are read first and stored last: the stored calls are never fewer than those
         # that the stored assessments are based on.
         size = _copy_lines(folder.assessments_path, self._part / "assessments.jsonl")
@@ -178,7 +179,7 @@ def fetch(store: Store, name: str, target: Path) -> bool:
     """Copy the stored folder of a run to ``target``, in full or not at all."""
     part = target.with_name(f".{target.name}.fetching")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    make_private_folder(part)
     # These are missing while a run is unfinished, or if no model was asked.
     optional = ("prepared.json", "calls.sqlite", "summary.json")
     for file in ("assessments.jsonl", *optional, "samples.jsonl", "run.json"):
@@ -255,7 +256,7 @@ class SharedReplies(CallStore):
 
     def __init__(self, folder: Path, store: Store, home: str, run: str) -> None:
         """``home`` is the folder of the objects in the store; ``run`` names the paying run."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         super().__init__(folder / CACHE_FILE)
         self._store, self._home, self._run = store, home, run
         self._queue: queue.SimpleQueue[StoredCall | None] = queue.SimpleQueue()

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from trustassay.calls.backends import Backends
 from trustassay.calls.leases import LeaseGrant, LeaseRequest, Leases
 from trustassay.core.capabilities import EndpointLimits
+from trustassay.core.files import make_private_folder
 from trustassay.core.metric import Metric
 from trustassay.core.registry import MetricFile, find_recorded_class
 from trustassay.errors import RunFolderError
@@ -353,7 +354,7 @@ class Worker:
 
 async def _wait_until_free(folder: RunFolder) -> None:
     """Wait until an earlier process that works in the folder has ended."""
-    folder.path.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder.path)
     deadline = time.monotonic() + FREE_WITHIN_S
     while True:
         try:

@@ -242,7 +242,7 @@ class PageDocument:
 
     def write(self, path: Path) -> None:
         """Write the page completely, or not at all."""
-        write_template("document.html.jinja", path, page=self)
+        write_template("document.html.jinja", path, private=False, page=self)
 
 
 def curves(names: Sequence[str], plots: Sequence[Plot]) -> list[Block]:
@@ -314,7 +314,7 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[object]], path: 
         content = "".join(f"| {' | '.join(map(_format_cell, line))} |\n" for line in lines)
     else:
         raise ValueError(f"{path}: expected a name that ends with .csv, .tsv or .md")
-    write_atomic(path, content.encode())
+    write_atomic(path, content.encode(), private=False)
 
 
 def _format_cell(value: object) -> str:

@@ -129,8 +129,11 @@ def write_page(run: ReportRun, path: Path) -> None:
     write_template("page.html.jinja", path, run=run, worst=flagged, answers=chain(worst, cards))
 
 
-def write_template(template: str, path: Path, **context: Any) -> None:
-    """Write a page from one of this package's templates, completely or not at all."""
+def write_template(template: str, path: Path, *, private: bool = True, **context: Any) -> None:
+    """Write a page from one of this package's templates, completely or not at all.
+
+    ``private``: False for a page that the user named, see :mod:`trustassay.core.files`.
+    """
     # The folder of a report may not exist yet.
     path.parent.mkdir(parents=True, exist_ok=True)
     style, script = _read_asset("report.css"), _read_asset("report.js")
@@ -143,7 +146,7 @@ def write_template(template: str, path: Path, **context: Any) -> None:
     context |= {"style": style, "script": script, "policy": policy}
     stream = environment().get_template(template).stream(**context)
     stream.enable_buffering(BUFFERED_PIECES)
-    with open_atomic(path) as file:
+    with open_atomic(path, private=private) as file:
         file.writelines(piece.encode() for piece in stream)
         file.flush()
         # On the disk before the new file replaces the old one.

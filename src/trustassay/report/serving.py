@@ -8,7 +8,6 @@ import asyncio
 import hmac
 import ipaddress
 import json
-import os
 import re
 import secrets
 import socket
@@ -117,8 +116,6 @@ class AccessLinks:
         }
         if new_tokens:
             with open_atomic(path) as file:
-                # Before the content is written, so that nobody can read it in between.
-                os.fchmod(file.fileno(), 0o600)
                 file.write(json.dumps(stored_tokens | new_tokens, indent=2).encode() + b"\n")
         self.tokens: Mapping[str, str] = {
             name: (stored_tokens | new_tokens)[name] for name in names

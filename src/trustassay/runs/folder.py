@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.calls.backends import MODEL_ROLE
-from trustassay.core.files import Appender, cut_unfinished, open_atomic
+from trustassay.core.files import Appender, cut_unfinished, make_private_folder, open_atomic
 from trustassay.core.metric import ORIGIN, Assessment, Metric, MetricInfo
 from trustassay.core.registry import metric_from_settings
 from trustassay.core.sample import Sample, SampleError
@@ -92,7 +92,7 @@ class RunFolder:
             raise RunFolderError(f"{self.path}: a run needs a folder of this machine; {advice}")
         # Innermost first, the order in which they can be removed.
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path)
         # The folder itself is locked: a lock file would be left behind by a killed process, and the
         # system releases this lock however the process ends.
         lock = os.open(self.path, os.O_RDONLY)
@@ -121,6 +121,28 @@ class RunFolder:
         if any(not path.name.startswith(".") for path in self.path.iterdir()):
             message = f"is not empty and holds no {what}; choose another folder"
             raise RunFolderError(f"{self.path}: {message}")
+
+    def check_entries(self) -> None:
+        """Refuse a folder by which somebody who sent it would have other files read.
+
+        Raises:
+            RunFolderError: it holds a link that leads out of it, or a pipe or device, or cannot be
+                read.
+        """
+        home = os.path.realpath(self.path)
+        try:
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    if entry.is_symlink() and not _is_below(entry.path, home):
+                        message = "a link that leads out of the run's folder is not followed"
+                        raise RunFolderError(f"{entry.path}: {message}; put the file itself there")
+                    # Reading a pipe would wait for its writer without end.
+                    if not (entry.is_file() or entry.is_dir()):
+                        raise RunFolderError(
+                            f"{entry.path}: neither a file nor a folder; remove it"
+                        )
+        except OSError as error:
+            raise RunFolderError(f"{self.path}: cannot be read ({error.strerror})") from None
 
     # run.json and summary.json
 
@@ -374,6 +396,11 @@ class RunFolder:
             return decode(line)
         except (ValueError, KeyError, TypeError):
             raise lines.build_error_at(self.assessments_path, offset) from None
+
+
+def _is_below(path: str, home: str) -> bool:
+    """Whether a path is in a folder when its links are followed; ``home`` has no links."""
+    return os.path.realpath(path).startswith(f"{home}{os.sep}")
 
 
 def utc_now() -> str:

@@ -213,6 +213,7 @@ def _read_questions(
 def open_output(path: Path) -> IO[bytes]:
     """Open or create a file and lock it; raises UnfinishedError if another process locked it."""
     try:
-        return open_locked(path, wait=False)
+        # It becomes an output that the user named.
+        return open_locked(path, wait=False, private=False)
     except BlockingIOError:
         raise UnfinishedError(f"{path}: another process is working on it") from None

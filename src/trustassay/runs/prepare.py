@@ -24,7 +24,7 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, SampleModels, open_calls
 from trustassay.core.asked import Asked, count_failures_once
 from trustassay.core.capabilities import Models
-from trustassay.core.files import open_atomic
+from trustassay.core.files import create_private, make_private_folder, open_atomic
 from trustassay.core.metric import Metric
 from trustassay.core.progress import tell
 from trustassay.core.sample import Sample
@@ -245,6 +245,7 @@ class Preparation:
         for name, arrays in packed.items():
             # np.savez appends ".npz" to any other name.
             part = self.path / f".{name}.{os.getpid()}.part.npz"
+            create_private(part)
             np.savez(part, allow_pickle=False, **arrays)
             part.replace(self.path / name_array_file(name))
         with open_atomic(self.path / PREPARED) as file:
@@ -253,7 +254,7 @@ class Preparation:
     @asynccontextmanager
     async def lock(self, *, show_progress: bool) -> AsyncIterator[None]:
         """Lock the folder until the block ends: one process prepares while the others wait."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path)
         # The lock of the folder ends with the process, however that ends.
         lock = os.open(self.path, os.O_RDONLY)
         try:

@@ -368,7 +368,7 @@ def write_pooled(
         apart=pool.test_models_apart(),
     )
     # The ratings that the drawing of groups looks for in a run are the samples' own labels here.
-    write_template("pooled.html.jinja", out, page=page, run={"ratings": None})
+    write_template("pooled.html.jinja", out, private=False, page=page, run={"ratings": None})
     first_lines = [
         f"{run}: {line}"
         for run, of_run in page.outcomes.items()

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from trustassay.calls.prices import Prices, TokenCounts
+from trustassay.calls.store import build_read_only_uri
 from trustassay.core.evidence import Piece, diff_words
 from trustassay.core.sample import Sample, SampleError, question_key
 from trustassay.errors import RunFolderError, UnknownNameError
@@ -58,11 +59,11 @@ def find_run(site: Site, index: Index, request: Request) -> ViewedRun:
     # A server that has just started may not have read this run yet.
     if index.run(key) is None:
         index.complete.wait(STARTING_S)
-    row, folder = index.run(key), index.folder(key)
-    if row is None or folder is None:
+    row = index.run(key)
+    if row is None:
         raise PageError("No such run", f"{key[:200]}: {NO_RUN}")
     try:
-        return ViewedRun(row, site.listings.of(folder))
+        return ViewedRun(row, site.listings.of(index.folder(row)))
     except (RunFolderError, UnknownNameError, OSError) as error:
         # 409: the run is there, and can be shown when its files are repaired
         raise PageError(row.title, str(error), 409) from None
@@ -109,7 +110,7 @@ def answer_page(site: Site, index: Index, request: Request) -> Response:
     folder, sample = listing.folder, answer.sample
     ratings = PeopleRatings(site, folder, key_of(sample))
     # Verdicts of an unfinished run may still change, so they cannot be marked.
-    may_mark = site.rater and not ratings.hidden and row.state == FINISHED
+    may_mark = site.find_rater(folder) and not ratings.hidden and row.state == FINISHED
     return site.html(
         "blind.html.jinja" if ratings.hidden else "one.html.jinja",
         run=row,
@@ -204,9 +205,12 @@ def _find_same_question(
     rows = [RunRow(*columns) for columns in index.ask(query, (FINISHED, key, OTHER_RUNS + 1))]
     result: list[OtherRunAnswer] = []
     for row in rows[:OTHER_RUNS]:
-        folder = index.folder(row.key)
-        if folder is None or not key_of_question:
+        if not key_of_question:
             continue
+        try:
+            folder = index.folder(row)
+        except RunFolderError:
+            continue  # its own page says why
         for number, line in enumerate(read_lines(folder.samples_path)):
             if time.monotonic() > end:
                 return result, False
@@ -265,11 +269,15 @@ class QuotingCall(NamedTuple):
 
 def calls_page(site: Site, index: Index, request: Request) -> Response:
     """Return the fragment of a page with the calls whose request quotes an answer."""
-    (_, listing), place, sample = _find_answer(site, index, request)
+    (row, listing), place, sample = _find_answer(site, index, request)
     texts = _collect_quotes(
         sample, [assessment.evidence for assessment in listing.assessments(place)]
     )
-    quoting_calls, is_complete = _find_calls(listing.folder, texts)
+    try:
+        quoting_calls, is_complete = _find_calls(listing.folder, texts)
+    except sqlite3.Error as error:
+        message = f"{listing.folder.calls_path}: the stored calls cannot be read ({error})"
+        raise PageError(row.title, message, 409) from None
     return site.html("calls.html.jinja", calls=quoting_calls, whole=is_complete, most=MOST_CALLS)
 
 
@@ -291,7 +299,7 @@ def _find_calls(folder: RunFolder, texts: Sequence[str]) -> tuple[list[QuotingCa
     forms = [form for text in texts for form in {text, *_json_forms(text)}]
     query = "SELECT capability, backend, request, reply, seconds, prompt_tokens, reply_tokens FROM "
     # read only: a run that is being written keeps its own connection
-    with closing(sqlite3.connect(f"file:{folder.calls_path.resolve()}?mode=ro", uri=True)) as store:
+    with closing(sqlite3.connect(build_read_only_uri(folder.calls_path), uri=True)) as store:
         for row in store.execute(f"{query} calls ORDER BY rowid"):
             if time.monotonic() > end or len(result) == MOST_CALLS:
                 return result, False

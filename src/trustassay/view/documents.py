@@ -63,7 +63,11 @@ def document_page(site: Site, index: Index, request: Request) -> Response:
     # An address without a score shows the first metric.
     if "score" in form and not form["score"]:
         form["score"] = run.metric_names[:1]
-    path, page, fault = site.root / run.key, None, ""
+    page, fault = None, ""
+    try:
+        path = index.folder(run).path
+    except RunFolderError as error:
+        return site.problem(run.title, str(error), 409)
     files = {
         path_of_ratings.name: path_of_ratings
         for each in RATINGS

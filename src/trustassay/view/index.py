@@ -15,10 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote, unquote_to_bytes
 
 from trustassay.compare.run_scores import find_better_direction
+from trustassay.core.files import create_private, make_private_folder
 from trustassay.core.metric import Figure, MetricInfo
 from trustassay.core.outcome import Outcomes
+from trustassay.core.sample import clean
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.input.records import InputError
 from trustassay.runs.counts import LOOKED_KEY, OUTCOMES_KEY
@@ -59,7 +62,8 @@ class RunRow(NamedTuple):
     """A row of the table of runs."""
 
     key: str
-    """The path below the folder that is served; ``.`` for that folder itself."""
+    """The path below the folder that is served; ``.`` for that folder itself, see
+    :func:`_encode_key`."""
     stamp: str
     """Changes with the files of the run, see :func:`file_stamp`."""
     title: str
@@ -176,21 +180,21 @@ class Index:
             InputError: there is no room for the table, or it may not be written.
         """
         self.root, self._path = root, path
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(path.parent)
         self._writing = threading.Lock()
         self.waiting = 0
         """The number of runs that are still to be read."""
         self.complete = threading.Event()
         """Set when all runs were read once since this process began."""
         try:
+            # Titles and faults may quote what runs are about.
+            create_private(path)
             self._prepare(path)
-        except sqlite3.OperationalError as error:  # full, locked, not to be written
+        except (sqlite3.OperationalError, OSError) as error:  # full, locked, not to be written
             message = f"the table of runs cannot be written ({error})"
             raise InputError(
                 f"{path}: {message}; make room, or name another folder in XDG_CACHE_HOME"
             ) from None
-        # Titles and faults may quote what runs are about.
-        path.chmod(0o600)
 
     def _prepare(self, path: Path) -> None:
         """Create the tables, unless the file has them in the current layout."""
@@ -205,6 +209,7 @@ class Index:
         # with the files -wal and -shm, which would damage a new table
         for old in path.parent.glob(f"{path.name}*"):
             old.unlink()
+        create_private(path)
         with self._open() as database:
             database.executescript(TABLES)
             database.execute(f"PRAGMA user_version = {LAYOUT}")
@@ -235,12 +240,23 @@ class Index:
         rows = self.ask("SELECT * FROM runs WHERE key = ?", (key,))
         return RunRow(*rows[0]) if rows else None
 
-    def folder(self, key: str) -> RunFolder | None:
-        """Return the folder of a run in the table; ``None`` for any other text.
+    def path_of(self, key: str) -> Path:
+        """Return the path of a run's folder; ``key`` must be one of the table.
 
         Keys come from addresses, so only those in the table may name a folder.
         """
-        return RunFolder(self.root / key) if self.run(key) else None
+        return self.root / _decode_key(key)
+
+    def folder(self, run: RunRow) -> RunFolder:
+        """Return the folder of a run.
+
+        Raises:
+            RunFolderError: it holds something by which other files would be read, or it cannot be
+                read.
+        """
+        result = RunFolder(self.path_of(run.key))
+        result.check_entries()
+        return result
 
     def figures(self, key: str, group: str | None = ALL) -> list[FigureRow]:
         """Return the figures of a run, for one group or, with ``None``, for all groups."""
@@ -292,11 +308,29 @@ def _drop(database: sqlite3.Connection, keys: Sequence[str]) -> None:
 def _insert(database: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
     if rows:
         marks = ", ".join("?" * len(rows[0]))
-        database.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+        # Folders and damaged files may have text that no encoding takes.
+        cleaned = [[clean(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        database.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", cleaned)
+
+
+def _encode_key(path: Path) -> str:
+    """Return the key of a run at a path below the root; SQLite and addresses take only Unicode.
+
+    A path with other bytes is quoted behind a slash, with which no other key begins.
+    """
+    text = path.as_posix()
+    return text if clean(text) == text else f"/{quote(os.fsencode(text))}"
+
+
+def _decode_key(key: str) -> str:
+    return os.fsdecode(unquote_to_bytes(key[1:])) if key.startswith("/") else key
 
 
 def _iter_stamps(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the key and the stamp of each run below a folder."""
+    """Yield the key and the stamp of each run below a folder.
+
+    Links to folders are not followed: one could lead to the whole disk.
+    """
     for folder, below, names in os.walk(root):
         # in place: os.walk then leaves out the removed folders
         below[:] = sorted(
@@ -306,13 +340,18 @@ def _iter_stamps(root: Path) -> Iterator[tuple[str, str]]:
             # A run contains no runs.
             below.clear()
             path = Path(folder)
+            try:
+                RunFolder(path).check_entries()
+                refused = []
+            except RunFolderError:
+                refused = ["refused"]
             watched = ["run.json", "summary.json"]
             if "summary.json" not in names:
                 # While a run is written, its number of assessments is shown.
                 watched.append("assessments.jsonl")
             yield (
-                path.relative_to(root).as_posix(),
-                " ".join(file_stamp(path / name) for name in watched),
+                _encode_key(path.relative_to(root)),
+                " ".join([*(file_stamp(path / name) for name in watched), *refused]),
             )
 
 
@@ -327,10 +366,11 @@ def file_stamp(path: Path) -> str:
 
 def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
     """Read the rows of a run; a damaged run gives a row that says what is wrong."""
-    folder = RunFolder(root / key)
+    folder = RunFolder(root / _decode_key(key))
     title = folder.path.resolve().name if key == "." else key
     row = RunRow(key, stamp, title, None, "", "", "", 0, 0, None, "[]", OPEN, "")
     try:
+        folder.check_entries()
         run, summary = folder.read_run(), folder.read_summary()
         if run is None:
             return row._replace(state=DAMAGED, fault="run.json is missing"), []

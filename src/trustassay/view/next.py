@@ -262,6 +262,8 @@ def _perform(site: Site, index: Index, request: Request, fields: FormFields) -> 
         row, listing = find_run(site, index, request)
     except PageError:
         raise HTTPException(404) from None
+    if reason := site.explain_read_only(listing.folder):
+        raise HTTPException(409, reason)
     if row.state != FINISHED:
         raise HTTPException(409, "the run is not finished; rate it when it is.")
     params, name = request.query_params, request.url.path.rpartition("/")[2]

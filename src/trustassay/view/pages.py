@@ -13,12 +13,15 @@ from urllib.parse import urlencode
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.responses import HTMLResponse
 
+from trustassay.core.files import is_foreign
 from trustassay.metrics.judge import Rubric, read_rubric
 from trustassay.people.annotate.project import RatingScale
+from trustassay.people.label.command import default_plan
 from trustassay.report.markdown import markdown_html
 from trustassay.report.page import environment as report_environment
 from trustassay.report.serving import FORM_NUMBER
 from trustassay.report.text import figure as with_unit
+from trustassay.runs.folder import RunFolder
 from trustassay.view.listing import ListingCache
 
 T = TypeVar("T")
@@ -147,7 +150,8 @@ class Site:
 
     ``root`` is the folder that is served, ``base`` the beginning of all addresses, ``/TOKEN``.
     ``rater`` is the person who rates, or empty; ``scale`` has the levels of the rubric. ``blind``
-    says whether scores are hidden until an answer is rated.
+    says whether scores are hidden until an answer is rated, ``write_others`` whether runs of other
+    users may be rated.
     """
 
     def __init__(
@@ -158,11 +162,25 @@ class Site:
         rubric: Rubric | None = None,
         *,
         blind: bool = True,
+        write_others: bool = False,
     ) -> None:
         self.root, self.base, self.rater, self.blind = root, base, rater, blind
+        self.write_others = write_others
         self.scale = RatingScale(rubric or read_rubric("answer"))
         self.results = ResultCache()
         self.listings = ListingCache()
+
+    def explain_read_only(self, folder: RunFolder) -> str:
+        """Return why a run may not be rated; empty if it may, and where nobody rates."""
+        # A service that runs as root could write everywhere: it asks its operator first.
+        paths = (folder.path, default_plan(folder.path.resolve()))
+        if not self.rater or self.write_others or not any(map(is_foreign, paths)):
+            return ""
+        return "This run belongs to another user, so it is only read; --write-others allows rating."
+
+    def find_rater(self, folder: RunFolder) -> str:
+        """Return who rates a run; empty if nobody may."""
+        return "" if self.explain_read_only(folder) else self.rater
 
     def html(self, template: str, status: int = 200, **context: Any) -> HTMLResponse:
         """Return a page."""

@@ -107,7 +107,9 @@ class PeopleRatings:
         who = site.rater, site.scale.facts["rubric"]
         own_ratings = [rating for rating in ratings if (rating.rater, rating.rubric) == who]
         self.own = max(own_ratings, key=lambda rating: rating.time, default=None)
-        self.hidden = bool(site.rater and site.blind and not (self.own and self.own.level))
+        self.hidden = bool(
+            site.find_rater(folder) and site.blind and not (self.own and self.own.level)
+        )
         rated = [rating for rating in ratings if rating.level]
         # Levels of different rubrics have no common scale, so they are shown without numbers.
         several = len({rating.rubric for rating in rated}) > 1
@@ -137,8 +139,14 @@ def ratings_paths(site: Site, folder: RunFolder) -> tuple[Path, Path]:
 
 
 def plan_of(folder: RunFolder) -> LabelPlan | None:
-    """Return the plan that ``label`` made of a run, if there is one."""
+    """Return the plan that ``label`` made of a run, if there is one.
+
+    Raises:
+        InputError: it cannot be read, or is a symbolic link, which may have been sent.
+    """
     path = default_plan(folder.path.resolve())
+    if path.is_symlink():
+        raise InputError(f"{path}: a symbolic link is not followed; put the file itself there")
     return _read_plan(path, file_stamp(path)) if path.exists() and path.stat().st_size else None
 
 
@@ -155,16 +163,17 @@ def _hash_samples(path: Path, _stamp: str) -> str:
 
 
 def _append_line(
-    path: Path, start: Mapping[str, Any], line: Callable[[Journal], dict[str, Any]]
+    site: Site, path: Path, start: Mapping[str, Any], line: Callable[[Journal], dict[str, Any]]
 ) -> None:
     """Add a line to a file of ratings, unless the file says the same already.
 
     Args:
+        site: says whether the file may belong to another user.
         path: the file.
         start: its first line, if it is new.
         line: makes the line from what the file holds.
     """
-    with closing(RatingsFile(path, BUSY_S)) as file:
+    with closing(RatingsFile(path, BUSY_S, write_others=site.write_others)) as file:
         journal = file.begin(start)
         new = line(journal)
         last: dict[str, Any] = {}
@@ -214,7 +223,7 @@ def store_rating(
     start = AnnotationProject(options, RatingMaterial([], digest)).start
     more = {**_model_field(folder, sample), "blind": PeopleRatings(site, folder, key).hidden}
     line = build_rating_line(sample.id, site.rater, value, tidy_note(note), action=act, **more)
-    _append_line(ratings_paths(site, folder)[plan is not None], start, lambda _: line)
+    _append_line(site, ratings_paths(site, folder)[plan is not None], start, lambda _: line)
 
 
 def _model_field(folder: RunFolder, sample: Sample) -> dict[str, Any]:
@@ -316,4 +325,4 @@ def store_mark(
             sample.id, site.rater, label_of(set_marks, result), **more, verdict=verdict
         )
 
-    _append_line(folder.path / VERDICTS, start, line)
+    _append_line(site, folder.path / VERDICTS, start, line)

@@ -117,11 +117,11 @@ def application(
 
 def _read_state(site: Site, index: Index, key: str) -> list[object]:
     """Return values that change with a run: how much of it was read, or what is wrong with it."""
-    row, folder = index.run(key), index.folder(key)
-    if row is None or folder is None:
+    row = index.run(key)
+    if row is None:
         return []
     try:
-        listing = site.listings.of(folder)
+        listing = site.listings.of(index.folder(row))
     except (RunFolderError, UnknownNameError, OSError) as error:
         return [str(error)]
     # The page's script reloads the answers when any of these differs.

@@ -193,7 +193,7 @@ def line_of(
         for place, (row, number) in enumerate(zip(rows, series, strict=True))
     ]
     ((undated,),) = index.ask(f"SELECT count(*) {OF} NOT ({DATED}) AND {condition}", [*of, *values])
-    return TrendLine(*of[:2], points, _find_changes(index.root, of[0], points), undated)
+    return TrendLine(*of[:2], points, _find_changes(index, of[0], points), undated)
 
 
 def _number_series(sketches: Sequence[str]) -> list[int]:
@@ -219,7 +219,7 @@ def _number_series(sketches: Sequence[str]) -> list[int]:
     return result
 
 
-def _find_changes(root: Path, metric: str, in_time: Sequence[TrendPoint]) -> list[TrendChange]:
+def _find_changes(index: Index, metric: str, in_time: Sequence[TrendPoint]) -> list[TrendChange]:
     """Return the places where the judge changed, and where the figure clearly changed.
 
     The series are tested as one line with breaks between them, so that the correction for many
@@ -229,7 +229,7 @@ def _find_changes(root: Path, metric: str, in_time: Sequence[TrendPoint]) -> lis
     first_of_series = [
         at for at in range(1, len(points)) if points[at].series != points[at - 1].series
     ]
-    settings = [_read_settings(root / point.figure.key, point.stamp) for point in points]
+    settings = [_read_settings(index.path_of(point.figure.key), point.stamp) for point in points]
 
     def differ(first: int, second: int, *, judge: bool) -> list[str]:
         both = settings[first], settings[second]

@@ -212,13 +212,15 @@ class TwoRunsQuery(NamedTuple):
         chosen = metric if metric in common else next(iter(common), "")
         return cls((first, second), common, chosen, margin, query.get("other", "") == "1")
 
-    def find_comparison(self, site: Site, patience_s: float = PATIENCE_S) -> TwoRuns | None:
+    def find_comparison(
+        self, site: Site, index: Index, patience_s: float = PATIENCE_S
+    ) -> TwoRuns | None:
         """Return the comparison; PageError if there is none.
 
         ``None`` if the comparison takes longer than ``patience_s`` seconds; it then goes on.
         """
-        first, second = (site.root / run.key for run in self.runs)
         try:
+            first, second = (index.folder(run).path for run in self.runs)
             return site.results.get(self, lambda: TwoRuns.read((first, second), self), patience_s)
         except REFUSALS as error:
             raise PageError("These runs cannot be compared", str(error), 409) from None
@@ -232,7 +234,7 @@ def compare_page(site: Site, index: Index, request: Request) -> Response:
         return (
             site.waiting("The folder is being read …") if index.waiting else site.problem(*NO_RUN)
         )
-    comparison = two_query.find_comparison(site)
+    comparison = two_query.find_comparison(site, index)
     if comparison is None:
         return site.waiting(f"Comparing {two_query.runs[0].title} and {two_query.runs[1].title} …")
     kind, group, page = query.get("show", "worse"), query.get("group", ""), read_page_number(query)
@@ -242,10 +244,7 @@ def compare_page(site: Site, index: Index, request: Request) -> Response:
         "metric": two_query.metric,
     }
     fixed_fields |= {"margin": f"{two_query.margin:g}", "other": "1" if two_query.other else ""}
-    listings = [
-        site.listings.of(RunFolder(site.root / run.key), EXPORT_PATIENCE_S)
-        for run in two_query.runs
-    ]
+    listings = [site.listings.of(index.folder(run), EXPORT_PATIENCE_S) for run in two_query.runs]
     answers = [
         answer
         for answer in comparison.answers
@@ -284,7 +283,7 @@ def gate_markdown(site: Site, index: Index, request: Request) -> Response:
     two_query = TwoRunsQuery.of(index, request.query_params)
     if two_query is None:
         raise PageError(*NO_RUN)
-    comparison = two_query.find_comparison(site, EXPORT_PATIENCE_S)
+    comparison = two_query.find_comparison(site, index, EXPORT_PATIENCE_S)
     if comparison is None or comparison.gate is None:
         return site.problem("There is no decision", comparison.fault if comparison else "", 409)
     # paths below the folder, since readers of the file do not have this machine's folders

@@ -486,7 +486,7 @@ def _write_samples(
     # With references of its own choice the user decides; otherwise every model is judged by all.
     reference_replies = references or replies
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open_atomic(path) as file:
+    with open_atomic(path, private=False) as file:
         for sample in questions:
             references_of_sample = {
                 name: (replies_of_model[sample.id].text,)

@@ -243,7 +243,7 @@ def _score_answers(
 
 def _write_prompts(folder: Path, prompts: Sequence[Sample]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    with open_atomic(folder / "prompts.jsonl") as file:
+    with open_atomic(folder / "prompts.jsonl", private=False) as file:
         file.writelines(map(encode_sample, prompts))
     return folder / "prompts.jsonl"
 

@@ -114,7 +114,7 @@ class ExperimentResult:
         text = dump_result(self.to_dict())
         # Each file is written in full or not at all.
         for name, content in (("experiment.json", text), ("experiment.md", self.to_markdown())):
-            with open_atomic(folder / name) as file:
+            with open_atomic(folder / name, private=False) as file:
                 file.write(content.encode())
         if self.drawings:
             self._write_page(folder / "experiment.html")

@@ -292,8 +292,8 @@ class Reproduction:
         folder.mkdir(parents=True, exist_ok=True)
         text = dump_result(self.to_dict())
         data, table, page = (folder / name for name in RESULT_FILES)
-        write_atomic(data, text.encode())
-        write_atomic(table, self.to_markdown().encode())
+        write_atomic(data, text.encode(), private=False)
+        write_atomic(table, self.to_markdown().encode(), private=False)
         self._build_page().write(page)
 
     def _build_page(self) -> PageDocument:

@@ -157,6 +157,7 @@ def _read_samples(source: Path, reading: RatingInputOptions) -> tuple[list[Sampl
             flag = "--field" if reading.fields else "--answer-span"
             raise InputError(f"{source}: {flag} is for files; a run's samples have our names")
         folder = RunFolder(source)
+        folder.check_entries()
         run: Mapping[str, Any] = folder.read_run() or {}
         max_samples = math.inf if reading.limit is None else reading.limit
         result = [sample for number, sample in enumerate(folder.samples()) if number < max_samples]

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trustassay.core.files import DiskFullError, is_disk_full, name_in_errors
+from trustassay.core.files import DiskFullError, is_disk_full, name_in_errors, open_unlinked
 from trustassay.core.sample import clean
 from trustassay.input.journal import ACTION, BEGINNING, RUBRIC, SKIP, UNDO, Journal, read_journal
 from trustassay.input.records import InputError
@@ -28,16 +28,25 @@ class RatingsFile:
     one wait for the disk.
     """
 
-    def __init__(self, path: Path, wait_s: float = 0.0) -> None:
+    def __init__(self, path: Path, wait_s: float = 0.0, *, write_others: bool = True) -> None:
         """Open or create a file, and lock it.
 
+        Args:
+            path: the file; a symbolic link is not followed, as its folder may have been sent.
+            wait_s: seconds to wait for the lock.
+            write_others: whether the file may belong to another user.
+
         Raises:
-            InputError: another process still holds the lock after ``wait_s`` seconds.
+            InputError: another process still holds the lock, or another user owns the file.
+            OSError: it is a symbolic link or a pipe, or cannot be opened.
         """
         self.path = path
         with name_in_errors(path):
             # O_APPEND: every write goes to the end, whatever another process does.
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            self._file = open_unlinked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        if not write_others and os.fstat(self._file).st_uid != os.geteuid():
+            os.close(self._file)
+            raise InputError(f"{path}: belongs to another user; --write-others writes to it")
         end = time.monotonic() + wait_s
         while not self._try_lock():
             if time.monotonic() < end:

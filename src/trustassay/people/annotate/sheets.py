@@ -50,7 +50,7 @@ def write_sheets(project: AnnotationProject, path: Path) -> list[Path]:
         )
     for target, (rater, steps) in zip(result, project.steps.items(), strict=True):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with open_atomic(target) as file:
+        with open_atomic(target, private=False) as file:
             # With a byte order mark, as Excel reads other files in a legacy encoding.
             text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
             rows = csv.writer(text)

@@ -21,6 +21,7 @@ import numpy as np
 
 from trustassay.compare.preferences import PairedSamples
 from trustassay.core.event_loop import run_anywhere
+from trustassay.core.files import make_private_folder
 from trustassay.core.json_form import JsonForm
 from trustassay.core.metric import Assessment, Metric
 from trustassay.core.sample import Sample, question_key
@@ -132,7 +133,7 @@ class Audit:
             assessments_by_run = dict[str, AssessmentsOfRun]()
             for name, (metric, samples, run_options) in runs.items():
                 folder = RunFolder(self.out / name)
-                folder.path.mkdir(parents=True, exist_ok=True)
+                make_private_folder(folder.path)
                 await execute(samples, [metric], backends, folder, run_options)
                 assessments_by_run[name] = list(folder.assessments(metric.name))
             names_of_backends = backends.names().values()

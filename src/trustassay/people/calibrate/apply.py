@@ -77,7 +77,7 @@ class AppliedCalibrator:
         ]
         if path.suffix == ".jsonl":
             lines = [json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows]
-            write_atomic(path, "".join(lines).encode("utf-8", "surrogatepass"))
+            write_atomic(path, "".join(lines).encode("utf-8", "surrogatepass"), private=False)
             return
         if path.suffix not in DELIMITERS:
             raise UsageError(f"{path}: expected a name that ends with .csv, .tsv or .jsonl")
@@ -86,7 +86,7 @@ class AppliedCalibrator:
         writer = csv.writer(text, delimiter=DELIMITERS[path.suffix])
         writer.writerow([defuse_formula(name) for name in columns])
         writer.writerows([_write_cell(row.get(name)) for name in columns] for row in rows)
-        write_atomic(path, text.getvalue().encode("utf-8", "surrogatepass"))
+        write_atomic(path, text.getvalue().encode("utf-8", "surrogatepass"), private=False)
 
 
 def _write_cell(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trustassay.core.files import open_locked
+from trustassay.core.files import make_private_folder, open_locked
 from trustassay.errors import UsageError, did_you_mean
 from trustassay.input.journal import UNEQUAL, is_journal, read_journal
 from trustassay.input.records import InputError
@@ -126,7 +126,7 @@ class CalibrationWork:
             raise InputError(f"{source}: {did_you_mean('score', options.score, by_name)}")
         self.scores = by_name[options.score].values
         self.score = options.score
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         # The lock keeps a second process from beginning another plan in the same file.
         with open_locked(path):
             try:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trustassay.core.files import Appender, cut_unfinished
+from trustassay.core.files import Appender, cut_unfinished, make_private_folder
 from trustassay.input.journal import read_complete_lines
 from trustassay.input.records import InputError
 
@@ -178,7 +178,7 @@ def append_lines(
         OSError: the file cannot be written; a line that a full disk cut short is ignored on
             reading.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     # A killed process may have left half a line, which the next line must not join.
     cut_unfinished(path)
     lines: list[Mapping[str, Any]] = []

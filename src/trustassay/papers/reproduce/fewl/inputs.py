@@ -245,7 +245,7 @@ class PaperInput:
     def write(self, path: Path, samples: Sequence[Sample] | None = None) -> Path:
         """Write the samples with their references, as the input of an experiment."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open_atomic(path) as file:
+        with open_atomic(path, private=False) as file:
             file.writelines(map(encode_sample, self.samples if samples is None else samples))
         return path
 
