@@ -16,7 +16,9 @@ import pytest
 from tests.live.running import JSON, LEXICAL, Reply, Running, serving, waiting_entailer
 from tests.live.stores import Collector
 from trustassay import scorer
+from trustassay.errors import BackendError
 from trustassay.live import Service, ServiceSettings
+from trustassay.live.evaluation_events import open_sink
 from trustassay.live.otlp import ROOT_WITHIN_S, TooManyTracesError, TraceReceiver
 from trustassay.live.scorer import Scorer
 
@@ -226,6 +228,24 @@ def test_a_collector_that_refuses_costs_events_and_no_score(tmp_path: Path) -> N
             assert service.end() == 0
             assert "events are lost: " in service.said
             assert "events that --events did not take: 1" in service.said
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://me:secret@h/v1/logs", "http://h/v1/logs?key=secret", "htps://h/secret", "HTTP://:1/"],
+)
+def test_an_address_for_events_that_cannot_be_one_is_refused(target: str) -> None:
+    with pytest.raises(BackendError, match="--events: ") as error:
+        open_sink(target, print)
+    assert "secret" not in str(error.value)
+
+
+def test_events_that_a_file_does_not_take_cost_no_score() -> None:
+    messages: list[str] = []
+    sink = open_sink("/dev/full", messages.append)
+    for _ in range(2):
+        sink.send([{"eventName": EVENT}])
+    assert messages == ["events are lost: /dev/full: No space left on device"]
 
 
 # the receiver by itself

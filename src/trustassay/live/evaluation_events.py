@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from trustassay.backends.http import EndpointAddress, check_base
 from trustassay.calls.retry import Endpoint
 from trustassay.core.capabilities import EndpointLimits
-from trustassay.core.files import Appender, DiskFullError
+from trustassay.core.files import Appender
 from trustassay.core.sample import Sample
 from trustassay.core.tracebacks import hide_key
 from trustassay.errors import CallError, UsageError
@@ -90,14 +90,14 @@ class EventFile:
         self._file = Appender(path)
 
     def send(self, records: Sequence[Record]) -> None:
-        """Write log records; a full disk loses events, but never a score."""
+        """Write log records; a file that cannot be written loses events, but never a score."""
         try:
             self._file.append(json.dumps(build_message(records)).encode() + b"\n")
-        except DiskFullError as error:
+        except OSError as error:
             # Said once: the disk may be full for hours.
             if not self._has_failed:
                 self._has_failed = True
-                self._tell(f"events are lost: {error}")
+                self._tell(f"events are lost: {error.filename}: {error.strerror}")
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -116,11 +116,12 @@ class EventSender:
     def __init__(self, url: str, tell: MessageWriter) -> None:
         """Check the address and read the headers; BackendError or UsageError if they are wrong."""
         headers = _read_headers()
-        address = EndpointAddress("otlp", "logs", check_base(url), self.limits, "", {}, {})
-        self._http = SecretHttp(address, "").with_headers(**headers)
-        assert isinstance(self._http, SecretHttp)
+        base = check_base(url, "--events")
+        address = EndpointAddress("otlp", "logs", base, self.limits, "", {}, {})
         # Replacing very short values, such as "1", would garble every message.
-        self._http.secrets = [value for value in headers.values() if len(value) > 3]
+        secrets = [value for value in headers.values() if len(value) > 3]
+        self._http = SecretHttp(address, "").with_secrets(_find_headers_variable(), secrets)
+        self._http.with_headers(**headers)
         self._tell, self._queue = tell, asyncio.Queue[Record]()
         self.pending, self.lost = 0, 0
 
@@ -169,9 +170,15 @@ Sink = EventFile | EventSender
 
 def open_sink(target: str, tell: MessageWriter) -> Sink:
     """Return where events go: to a collector if the target is an http address, else to a file."""
-    if target.startswith(("http://", "https://")):
+    # Any address, so that a mistyped https:// makes no file whose name has a secret.
+    if "://" in target:
         return EventSender(target, tell)
     return EventFile(Path(target), tell)
+
+
+def _find_headers_variable() -> str:
+    """Return the variable with headers for a collector, or the usual one if none is set."""
+    return next((name for name in HEADERS if os.environ.get(name)), HEADERS[-1])
 
 
 def _read_headers() -> dict[str, str]:
@@ -180,7 +187,7 @@ def _read_headers() -> dict[str, str]:
     Raises:
         UsageError: they are malformed; the message shows no value.
     """
-    variable = next((name for name in HEADERS if os.environ.get(name)), "")
+    variable = _find_headers_variable()
     result = {}
     for part in filter(None, os.environ.get(variable, "").split(",")):
         name, equals, value = part.partition("=")
