@@ -208,6 +208,17 @@ def test_no_key_and_the_key_of_another_variable(monkeypatch: pytest.MonkeyPatch)
     assert "no key" not in str(failing(saying("no", 404)))
 
 
+@pytest.mark.parametrize(("status", "kind"), [(200, "malformed"), (400, "refused")])
+def test_a_reply_that_is_nested_too_deep_is_the_endpoints_fault(status: int, kind: str) -> None:
+    assert failing(saying("[" * 100_000, status)).kind == kind
+
+
+def test_a_key_that_is_refused_is_named_by_its_variable() -> None:
+    assert "(it refuses the key in TEST_KEY)" in str(failing(saying("no", 401)))
+    assert "(it refuses the key in TEST_KEY)" in str(failing(saying("no", 403)))
+    assert "refuses the key" not in str(failing(saying("moderation", 403)))
+
+
 @pytest.mark.parametrize("bad", ["sk-geheim\r\nX: y", "sk-geheim\u20ac", "sk geheim\x00"])
 def test_what_is_no_key_is_not_sent(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.environ", {"TEST_KEY": bad})

@@ -105,6 +105,9 @@ def test_an_address_has_a_fixed_revision_and_a_mirror_takes_its_place(
     model = recommended.find_recommended("qwen2.5-coder-0.5b")
     rest = f"{model.repository}/resolve/{model.revision}/{model.file}"
     assert model.address == f"https://huggingface.co/{rest}"
+    monkeypatch.setenv("HF_ENDPOINT", "https://me:geheim@mirror.example")
+    with pytest.raises(BackendError, match="HF_ENDPOINT: the address contains a password"):
+        model.address  # noqa: B018
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/hub/")
     assert model.address == f"https://mirror.example/hub/{rest}"
 

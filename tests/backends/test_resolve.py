@@ -211,12 +211,16 @@ def test_unknown_chat_models(choice: str, words: str) -> None:
         ("hf:", "needs a model"),
         ("replay:", "needs a file"),
         ("replay:none.jsonl", "No such file"),
-        ("openai:m@http://", "is not an address"),
-        ("openai:m@http://[x", "is not an address"),
-        ("openai:m@http://x:port/", "is not an address"),
+        ("openai:m@http://", "expected an address"),
+        ("openai:m@http://[x", "expected an address"),
+        ("openai:m@http://x:port/", "expected an address"),
         ("openai:m@https://me:geheim@host/v1", "contains a password"),
         ("openai:m@https://geheim@host/v1", "contains a password"),
         ("openai:m@http://me:geheim@", "contains a password"),
+        ("openai:m@https://host/v1#geheim", "expected an address without #, got https://host..."),
+        ("openai:m@https://host:geheim/v1", "got https://host..."),
+        ("openai:m@https://host/ge heim", "without spaces and control characters"),
+        ("https://me:geheim@host/v1", "contains a password"),
         ("openai:m@localhost:8000/v1", "needs http:// or https:// after the @"),
         ("openai:m@localhost", "needs http:// or https:// after the @"),
         ("openai:m@api.example.org/v1", "needs http:// or https:// after the @"),
@@ -230,6 +234,24 @@ def test_chat_models_that_cannot_be_loaded(choice: str, words: str) -> None:
     with pytest.raises(BackendError) as error:
         chat(choice)
     assert words in str(error.value)
+    assert "geheim" not in str(error.value)
+
+
+def test_an_address_in_place_of_a_model_is_repeated_without_its_query() -> None:
+    with pytest.raises(
+        UnknownNameError, match="did you mean openai:MODEL@https://host/v1"
+    ) as error:
+        chat("https://host/v1?key=geheim")
+    assert "geheim" not in str(error.value)
+
+
+def test_an_address_of_the_environment_is_named_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://host/v1?key=geheim")
+    assert chat("openai:m@http://127.0.0.1:9")
+    with pytest.raises(BackendError, match=r"OPENAI_BASE_URL: .* without \? and #") as error:
+        chat("openai:m")
     assert "geheim" not in str(error.value)
 
 

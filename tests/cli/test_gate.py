@@ -49,6 +49,30 @@ def test_fail_lists_the_answers_and_writes_the_files(cli: Cli, runs: Path, tmp_p
     assert ET.parse(tmp_path / "out" / "gate.xml").getroot().get("failures") == "1"
 
 
+@pytest.mark.parametrize(("name", "status"), [("junk", 1), ("base", 2)])
+def test_a_decision_is_not_hidden_by_a_file_that_cannot_be_written(
+    cli: Cli, runs: Path, tmp_path: Path, name: str, status: int
+) -> None:
+    (tmp_path / "gate.md").mkdir()
+    said = cli(
+        *("gate", runs / name, "--no-worse-than", runs / "base", "--undecided", "pass", "--json"),
+        *("--markdown", "gate.md", "--junit", "gate.xml"),
+    )
+    assert said.status == status
+    assert json.loads(said.out)["result"]
+    assert "gate.md: Is a directory" in said.err
+    assert (tmp_path / "gate.xml").exists()
+
+
+def test_a_comparison_is_not_hidden_by_a_page_that_cannot_be_written(
+    cli: Cli, runs: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "page.html").mkdir()
+    said = cli("compare", runs / "base", runs / "junk", "--page", "page.html", "--json")
+    assert (said.status, "page.html: Is a directory" in said.err) == (2, True)
+    assert json.loads(said.out)["metric"]
+
+
 @pytest.mark.parametrize(("counts_as", "status"), [("undecided", 4), ("fail", 1), ("pass", 0)])
 def test_undecided(cli: Cli, runs: Path, counts_as: str, status: int) -> None:
     said = cli(

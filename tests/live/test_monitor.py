@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
+import struct
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -17,7 +20,7 @@ import pytest
 
 from tests.cli.conftest import Cli, Said
 from tests.live.days import day_run, day_runs
-from trustassay.core.files import open_locked
+from trustassay.core.files import open_locked, write_atomic
 from trustassay.live import monitor as monitoring
 
 CALM = [6, 8, 5, 7, 6, 9, 5, 7]
@@ -229,7 +232,7 @@ def test_an_alarm_is_posted_until_it_was_taken_and_then_not_again(
     with hook([500, 500, 302, 200], got) as url:
         lost = cli(*call, url)
         assert (lost.status, len(got)) == (3, 2)
-        assert "did not take an alarm (status 500); the next call tries again" in lost.err
+        assert "1 alarm not delivered (status 500); the next call tries again" in lost.err
         assert "secret" not in lost.err
         assert cli(*call, url).status == 3
         assert len(got) == 4
@@ -238,6 +241,247 @@ def test_an_alarm_is_posted_until_it_was_taken_and_then_not_again(
     assert got[0][0] == "Bearer secret-key"
     assert str(got[0][1]["text"]).startswith("trustassay: faithfulness.mean (all): 0.8")
     assert "secret" not in Path("s.json").read_text()
+
+
+@contextmanager
+def raw_server(reply: Callable[[socket.socket], None]) -> Iterator[int]:
+    """Serve one connection after the other as ``reply`` does; the request was read before."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, suppress(OSError):
+                        connection.recv(65536)
+                        reply(connection)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+
+
+def reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def drip(connection: socket.socket) -> None:
+    """Send a header that never ends, slowly enough that no wait for a byte is long."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+    while True:
+        connection.sendall(b"y")
+        time.sleep(0.02)
+
+
+def flood(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000)
+
+
+REPLIES: dict[str, bytes | Callable[[socket.socket], None]] = {
+    "no HTTP": b"220 mail.example.org ESMTP\r\n\r\n",
+    "half a status line": b"HTTP/1.1",
+    "nothing": b"",
+    "endless headers": flood,
+    "a header that never ends": drip,
+    "a long line": b"HTTP/1.1 200 " + b"x" * 200_000,
+    "invalid chunks": b"HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc",
+    "a wrong length": b"HTTP/1.1 500 X\r\nContent-Length: -7\r\n\r\n",
+    "two lengths": b"HTTP/1.1 500 X\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\na",
+    "a reset": reset,
+    "a redirect to itself": b"HTTP/1.1 307 X\r\nLocation: /SECRET\r\nContent-Length: 0\r\n\r\n",
+    "a redirect to a file": b"HTTP/1.1 302 X\r\nLocation: file:///etc/passwd\r\n\r\n",
+    "no text": b"HTTP/1.1 500 \xff\xfe\r\nX: \xc3\x28\r\n\r\n",
+    "status 99": b"HTTP/1.1 99 X\r\n\r\n",
+    "status 999": b"HTTP/1.1 999 X\r\n\r\n",
+    "no status": b"HTTP/1.1 abc X\r\n\r\n",
+    "another protocol": b"HTTP/9.9 200 OK\r\n\r\n",
+    "only interim replies": b"HTTP/1.1 100 Continue\r\n\r\n" * 50,
+}
+
+
+@pytest.fixture
+def overdue(
+    runs: list[Path], clock: list[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[str | Path, ...]:
+    """Return a call with one alarm, which tries to deliver it once."""
+    monkeypatch.setattr(monitoring, "WAITS_S", (0.0,))
+    monkeypatch.setattr(monitoring, "TIMEOUT_S", 0.3)
+    clock.append("2026-10-08")
+    return ("monitor", *runs[:3], "--state", "s.json", "--json", "--prometheus", "p.prom")
+
+
+def check_told(said: Said, reason: str = "") -> None:
+    """Check that an alarm is in all outputs although it was not delivered."""
+    assert said.status == 3, said.err
+    assert said.err.count("ALARM stale") == 1
+    assert json.loads(said.out)["volume_alarms"][0]["kind"] == "stale"
+    assert 'volume_alarms{kind="stale"} 1' in Path("p.prom").read_text()
+    last = said.err.splitlines()[-1]
+    assert "--webhook" not in "".join(said.err.splitlines()[:-1])
+    assert last.startswith("--webhook http")
+    assert "1 alarm not delivered (" in last
+    assert reason in last
+    assert "SECRET" not in said.err
+    (alarm,) = json.loads(Path("s.json").read_text())["alarms"].values()
+    assert not alarm["sent"]
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_an_alarm_is_not_hidden_by_what_the_webhook_replies(
+    cli: Cli, overdue: tuple[str | Path, ...], name: str
+) -> None:
+    reply = REPLIES[name]
+    with raw_server(reply if callable(reply) else lambda one: one.sendall(reply)) as port:
+        said = cli(*overdue, "--webhook", f"http://127.0.0.1:{port}/SECRET?token=SECRET")
+    check_told(said)
+    got: list[tuple[str, dict[str, object]]] = []
+    with hook([], got) as url:
+        assert cli(*overdue, "--webhook", url).status == 3
+    assert len(got) == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        ("https://127.0.0.1:{}/SECRET", "no connection"),
+        ("http://127.0.0.1:1/SECRET", "no connection"),
+        ("http://SECRET.invalid/".lower(), ""),
+    ],
+)
+def test_an_alarm_is_not_hidden_by_a_webhook_that_is_not_reached(
+    cli: Cli, overdue: tuple[str | Path, ...], form: str, reason: str
+) -> None:
+    with raw_server(lambda one: one.sendall(b"no TLS")) as port:
+        check_told(cli(*overdue, "--webhook", form.format(port)), reason)
+
+
+def test_a_reply_whose_body_never_ends_is_a_reply(
+    cli: Cli, overdue: tuple[str | Path, ...]
+) -> None:
+    def talk(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            connection.sendall(b"a")
+
+    with raw_server(talk) as port:
+        said = cli(*overdue, "--webhook", f"http://127.0.0.1:{port}/")
+    assert (said.status, "--webhook" in said.err) == (3, False)
+
+
+def test_alarms_that_are_not_delivered_are_one_line_and_few_tries(
+    cli: Cli, runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitoring, "WAITS_S", (0.0, 0.0))
+    got: list[tuple[str, dict[str, object]]] = []
+    call = ("monitor", *runs, "--state", "s.json", *BY_ANSWER, "--webhook")
+    with hook([500] * 50, got) as url:
+        said = cli(*call, url)
+    count = len(json.loads(Path("s.json").read_text())["alarms"])
+    assert count > 1
+    assert said.err.count("--webhook") == 1
+    assert f"{count} alarms not delivered (status 500)" in said.err
+    assert len(got) == count + 1, "the first is tried again"
+
+
+def test_a_state_that_cannot_be_written_after_the_delivery_is_one_line(
+    cli: Cli, overdue: tuple[str | Path, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = OSError(28, "No space left on device")
+
+    def fail(path: Path, content: bytes) -> None:
+        if b'"sent": true' in content:
+            raise full
+        write_atomic(path, content)
+
+    monkeypatch.setattr(monitoring, "write_atomic", fail)
+    with hook([], []) as url:
+        said = cli(*overdue, "--webhook", url)
+    assert (said.status, said.err.count("ALARM")) == (3, 1)
+    assert "not noted as delivered ([Errno 28] No space left on device)" in said.err
+
+
+def test_an_alarm_is_posted_although_standard_output_is_closed(
+    cli: Cli, overdue: tuple[str | Path, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(content: object) -> None:
+        raise SystemExit(1)
+
+    monkeypatch.setattr("trustassay.cli.monitor.print_json", fail)
+    got: list[tuple[str, dict[str, object]]] = []
+    with hook([], got) as url:
+        said = cli(*overdue, "--webhook", url)
+    assert (said.status, said.err.count("ALARM"), len(got)) == (1, 1, 1)
+
+
+def test_an_alarm_is_not_hidden_by_a_file_for_prometheus(
+    cli: Cli, overdue: tuple[str | Path, ...], clock: list[str]
+) -> None:
+    Path("p.prom").mkdir()
+    got: list[tuple[str, dict[str, object]]] = []
+    with hook([], got) as url:
+        said = cli(*overdue, "--webhook", url)
+    assert (said.status, len(got)) == (3, 1)
+    assert "ALARM stale" in said.err
+    assert "--prometheus p.prom: Is a directory" in said.err
+    assert json.loads(said.out)["volume_alarms"]
+    clock.append("2026-10-04")
+    calm = cli(*(one if one != "s.json" else "calm.json" for one in overdue))
+    assert (calm.status, "3 days, 0 alarms" in calm.err) == (1, True)
+    assert "--prometheus p.prom: Is a directory" in calm.err
+
+
+def test_alarms_are_not_hidden_by_a_run_that_was_damaged_later(
+    cli: Cli, runs: list[Path], tmp_path: Path
+) -> None:
+    copies = [shutil.copytree(run, tmp_path / run.name) for run in runs]
+    call = ("--state", "s.json", *BY_ANSWER)
+    whole = cli("monitor", *copies, *call)
+    (copies[-1] / "run.json").write_text("{")
+    said = cli("monitor", copies[0], *call)
+    assert (said.status, said.err.count("ALARM")) == (3, whole.err.count("ALARM"))
+    assert "no examples, as a run cannot be read" in said.err
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("hooks.example.org/SECRET", "begins with http:// or https://, got a text without ://"),
+        ("ftp://hooks.example.org/SECRET", "http:// or https://, got ftp://hooks.example.org..."),
+        ("https:/SECRET", "got a text without ://"),
+        ("https:///SECRET", "with the name of a host, got https://..."),
+        ("https://a..b/SECRET", "got https://a..b..."),
+        ("https://host:99999/SECRET", "got https://host..."),
+        ("https://host:0/SECRET", "a port from 1 to 65535, got https://host..."),
+        ("https://host/SECRET#x", "without #, got https://host..."),
+        ("https://host/a SECRET", "without spaces and control characters, got https://host..."),
+        ("https://host/\nSECRET", "without spaces and control characters, got https://host..."),
+        ("https://me:SECRET@host/", "the address contains a password"),
+        ("https://SECRET@host", "the address contains a password"),
+        ("https://[SECRET", "got https://..."),
+    ],
+)
+def test_a_webhook_that_cannot_be_one_is_refused_before_a_run_is_counted(
+    cli: Cli, runs: list[Path], url: str, message: str
+) -> None:
+    said = cli("monitor", runs[0], "--state", "s.json", "--webhook", url)
+    assert (said.status, "--webhook: " in said.err) == (2, True)
+    assert message in one_line(said)
+    assert "SECRET" not in said.err
+    assert not Path("s.json").exists()
+
+
+def test_a_key_of_a_webhook_that_is_none_is_refused_before_a_run_is_counted(
+    cli: Cli, runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(monitoring.WEBHOOK_KEY_VARIABLE, "a\nSECRET: b")
+    said = cli("monitor", runs[0], "--state", "s.json", "--webhook", "http://127.0.0.1:1/")
+    assert (said.status, Path("s.json").exists()) == (2, False)
+    assert "TRUSTASSAY_WEBHOOK_KEY is not a valid API key" in said.err
+    assert "SECRET" not in said.err
 
 
 # ---- how many answers there are, and when ----

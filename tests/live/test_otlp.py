@@ -19,6 +19,7 @@ from tests.live.stores import Collector
 from trustassay import scorer
 from trustassay.core.fair_queue import Flow, in_flow
 from trustassay.core.files import Appender, DiskFullError
+from trustassay.errors import BackendError
 from trustassay.live import Service, ServiceSettings
 from trustassay.live.evaluation_events import open_sink
 from trustassay.live.journal import WaitingJournal
@@ -309,6 +310,24 @@ def test_events_wait_on_disk_for_a_collector_that_is_down(tmp_path: Path) -> Non
             f"{number:032x}" for number in (1, 2)
         ]
     assert not (tmp_path / "run" / "waiting-events.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://me:secret@h/v1/logs", "http://h/v1/logs?key=secret", "htps://h/secret", "HTTP://:1/"],
+)
+def test_an_address_for_events_that_cannot_be_one_is_refused(target: str) -> None:
+    with pytest.raises(BackendError, match="--events: ") as error:
+        open_sink(target, print)
+    assert "secret" not in str(error.value)
+
+
+def test_events_that_a_file_does_not_take_cost_no_score() -> None:
+    messages: list[str] = []
+    sink = open_sink("/dev/full", messages.append)
+    for _ in range(2):
+        sink.send([{"eventName": EVENT}])
+    assert messages == ["events are lost: /dev/full: No space left on device"]
 
 
 # the receiver by itself

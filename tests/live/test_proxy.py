@@ -679,8 +679,9 @@ def test_a_stream_that_fails_before_it_is_judged_is_an_error(
         (["--block-below", "grounding=0.5"], "expected a metric that is scored (faithfulness)"),
         (["--block-above", "faithfulness=0.5"], "use --block-below"),
         (["--documents-in", "user"], "expected tool or system"),
-        (["--upstream", "ftp://x"], "is not an address"),
-        (["--upstream", "http://user:secret@x/v1"], "contains a password"),
+        (["--upstream", "ftp://x"], "expected an address"),
+        (["--upstream", "http://user:secret@x/v1"], "--upstream: the address contains a password"),
+        (["--upstream", "http://x/v1?key=secret"], "without ? and #, got http://x..."),
         (["--upstream-key", "ABSENT_KEY"], "ABSENT_KEY is not set"),
     ],
 )

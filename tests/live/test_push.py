@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -368,24 +369,125 @@ def test_a_key_in_a_score_is_not_written(cli: Cli, store: Store) -> None:
     assert pulled()["a"]["scores"][0]["value"] == "key [key]"
 
 
-@pytest.mark.parametrize("where", ["langfuse", "phoenix"])
-def test_a_list_without_an_end_is_given_up(
-    cli: Cli, store: Store, where: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trustassay.live.trace_stores.MAX_PAGES", 7)
-    asked: list[str] = []
+def listing(cursors: Iterator[str], entries: list[Any], asked: list[str]) -> Any:
+    """Return a store's ``listed``: each page has these entries, and the next cursor."""
 
     def listed(path: str) -> tuple[int, dict[str, str], str]:
         asked.append(path)
-        cursor = f"c{len(asked)}"
-        reply = {"data": [], "next_cursor": cursor, "meta": {"cursor": cursor}}
-        return 200, {}, json.dumps(reply)
+        is_of_scores = "score" in path or "annotations" in path
+        cursor = None if is_of_scores else next(cursors)
+        data = [] if is_of_scores else entries
+        return (
+            200,
+            {},
+            json.dumps({"data": data, "next_cursor": cursor, "meta": {"cursor": cursor}}),
+        )
 
-    store.listed = listed  # type: ignore[method-assign]
+    return listed
+
+
+ENDLESS = [
+    # The cursors, whether pages are empty, how many pages are read, and what is said of them.
+    ((f"c{n}" for n in itertools.count()), True, 10, "10 empty pages, and each names a next one"),
+    (itertools.repeat("c"), False, 2, "a page names one before it as the next"),
+    (itertools.cycle("abc"), False, 4, "a page names one before it as the next"),
+    ((f"d{n}" for n in itertools.count()), False, 7, "more than 7 pages; narrow --since"),
+]
+
+
+@pytest.mark.parametrize("where", ["langfuse", "phoenix"])
+@pytest.mark.parametrize(("cursors", "is_empty", "pages", "message"), ENDLESS)
+def test_a_list_without_an_end_is_given_up_and_what_was_read_is_kept(
+    cli: Cli,
+    store: Store,
+    where: str,
+    cursors: Iterator[str],
+    is_empty: bool,
+    pages: int,
+    message: str,
+) -> None:
+    Path("t.jsonl").write_text("before")
+    asked: list[str] = []
+    entries = spans(TRACES[0], ANSWERS[0]) if where == "phoenix" else [observation("a", None)]
+    store.listed = listing(cursors, [] if is_empty else entries, asked)  # type: ignore[method-assign]
+    most = ("--max-pages", "7") if "7" in message else ()
+    said = cli("pull", "t.jsonl", "--from", where, *most)
+    lists = [one for one in asked if "scores" not in one and "span_annotations" not in one]
+    assert (said.status, len(lists)) == (2, pages)
+    assert message in said.err
+    assert Path("t.jsonl").read_text() == "before"
+    partial = Path("t.jsonl.partial")
+    assert partial.exists() != is_empty
+    if not is_empty:
+        count = pages * len(entries)
+        assert len(partial.read_text().splitlines()) == count
+        assert f"read before: {count} spans, in t.jsonl.partial" in said.err
+
+
+def test_observations_that_wait_for_their_root_are_kept(cli: Cli, store: Store) -> None:
+    waiting = [observation("b", "a")]
+    store.listed = listing(itertools.repeat("c"), waiting, [])  # type: ignore[method-assign]
+    listed = store.listed
+    store.scores = [langfuse_score("helpful", 0.4, "trace", "t-1")]
+    page = json.dumps({"data": store.scores})
+    store.listed = lambda path: (200, {}, page) if "scores" in path else listed(path)  # type: ignore[method-assign]
+    assert cli("pull", "t.jsonl", "--from", "langfuse").status == 2
+    lines = Path("t.jsonl.partial").read_text().splitlines()
+    assert len(lines) == 2
+    assert any("helpful" in line for line in lines)
+
+
+@pytest.mark.parametrize("where", ["langfuse", "phoenix"])
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_that_is_refused_is_named_by_its_variable(
+    cli: Cli, store: Store, where: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variables = "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
+    if where == "phoenix":
+        variables = "PHOENIX_API_KEY"
+        monkeypatch.setenv(variables, "px-0123456789")
+    store.listed = lambda path: (status, {}, '{"message": "no"}')  # type: ignore[method-assign]
     said = cli("pull", "t.jsonl", "--from", where)
-    assert (said.status, len(asked)) == (2, 7)
-    assert "more than 7 pages; narrow --since and --until" in said.err
-    assert not Path("t.jsonl").exists()
+    assert said.status == 2
+    assert f"{status}: no (it refuses the key in {variables})" in said.err
+    assert not Path("t.jsonl.partial").exists()
+    if where == "phoenix":
+        monkeypatch.delenv(variables)
+        said = cli("pull", "t.jsonl", "--from", where)
+        assert f"{status}: no (no key: PHOENIX_API_KEY is not set)" in said.err
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://h/api?token=SECRET", "expected an address without ? and #, got http://h..."),
+        ("http://h/#SECRET", "expected an address without #, got http://h..."),
+        ("http://me:SECRET@h", "the address contains a password"),
+        ("SECRET", "got a text without ://"),
+        ("http://h:x/SECRET", "got http://h..."),
+    ],
+)
+def test_an_address_of_a_store_is_checked_and_not_repeated(
+    cli: Cli, run: Path, store: Store, monkeypatch: pytest.MonkeyPatch, url: str, message: str
+) -> None:
+    for where, variable in (
+        ("langfuse", "LANGFUSE_BASE_URL"),
+        ("phoenix", "PHOENIX_COLLECTOR_ENDPOINT"),
+    ):
+        monkeypatch.setenv(variable, url)
+        for arguments, name in (
+            (("pull", "t.jsonl", "--from", where, "--url", url), "--url"),
+            (("pull", "t.jsonl", "--from", where), variable),
+            (("push", run, "--to", where), variable),
+        ):
+            said = cli(*arguments)
+            assert said.status == 2
+            assert f"trustassay: {name}: " in said.err
+            assert message in said.err
+            assert "SECRET" not in said.err
+    said = cli("push", run, "--to", "phoenix", "--url", store.url, "--report-url", "SECRET@h")
+    assert (said.status, "--report-url: expected an address" in said.err) == (2, True)
+    assert "SECRET" not in said.err
 
 
 def test_odd_entries_of_a_store_do_no_harm(cli: Cli, store: Store) -> None:

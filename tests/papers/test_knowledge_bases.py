@@ -230,7 +230,7 @@ def test_addresses_and_limits() -> None:
     assert linker.name == "spotlight:https://api.dbpedia-spotlight.org/en"
     with pytest.raises(UnknownNameError, match="did you mean"):
         load("linker", "spotlihgt:http://h")
-    with pytest.raises(BackendError, match="expected http"):
+    with pytest.raises(BackendError, match="expected an address that begins with http"):
         load("distractors", "dbpedia:nowhere")
 
 

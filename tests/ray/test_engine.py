@@ -120,6 +120,14 @@ def test_a_shard_whose_worker_dies_again_and_again_is_given_up(tmp_path: Path) -
         board.record_death(one, retries=3)
 
 
+def test_a_store_with_a_key_in_its_address_is_refused(tmp_path: Path) -> None:
+    cluster = ClusterOptions(store="s3://KEY:geheim@bucket/store")
+    with pytest.raises(UsageError, match="s3: holds a key or password") as error:
+        engine.score_on_cluster("none.jsonl", [], {}, tmp_path / "out", RunOptions(), cluster)
+    assert "geheim" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
 def test_workers_get_the_models_under_their_names_in_the_whole_input(tmp_path: Path) -> None:
     rows = [record(i, model=("big", "small")[i % 2]) for i in range(4)]
     source = jsonl(tmp_path / "in.jsonl", rows)

@@ -22,7 +22,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from trustassay.core.capabilities import EndpointLimits, on_sending
 from trustassay.core.sample import clean
 from trustassay.core.tracebacks import MIN_SECRET_CHARS, hide_key
-from trustassay.errors import BackendError, CallError, CallFault, UnknownNameError, did_you_mean
+from trustassay.errors import (
+    BackendError,
+    CallError,
+    CallFault,
+    UnknownNameError,
+    UsageError,
+    did_you_mean,
+)
 
 if TYPE_CHECKING:
     import aiohttp
@@ -143,6 +150,8 @@ _CLOSED_MESSAGES = re.compile(
     "insufficient_quota|invalid_api_key|API_KEY_INVALID|credit balance is too low", re.IGNORECASE
 )
 """What endpoints say, with various statuses, if they will not answer any request."""
+_HOST = re.compile(r"[\w.:%-]+")
+_SCHEME_AND_HOST = re.compile(r"[a-z][a-z\d+.-]*://(?:\[[\da-f:.]+\]|[\w.-]*)", re.IGNORECASE)
 _HOST_AT_END = re.compile(r"@(localhost|[\w.-]+:\d+|[\w.-]+\.\w+/|\w+://)")
 
 _LIMITS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -180,7 +189,14 @@ class EndpointAddress:
 
     @classmethod
     def parse(
-        cls, scheme: str, remainder: str, *, base: str, key: str, public: str = ""
+        cls,
+        scheme: str,
+        remainder: str,
+        *,
+        base: str,
+        key: str,
+        public: str = "",
+        base_name: str = "",
     ) -> EndpointAddress:
         """Read the part after ``SCHEME:``.
 
@@ -190,6 +206,7 @@ class EndpointAddress:
             base: address if the URI names no other.
             key: environment variable of the key if the URI names no other.
             public: the service's own address.
+            base_name: the environment variable with ``base``, for messages.
 
         Raises:
             BackendError: no model, or an address that cannot be used.
@@ -204,7 +221,7 @@ class EndpointAddress:
         # openai:MODEL@localhost:8000 would otherwise send the prompts to the public service.
         if not named_base and _HOST_AT_END.search(model):
             raise BackendError(f"{scheme}:MODEL@BASE_URL needs http:// or https:// after the @")
-        base = check_base(named_base or base)
+        base = check_base(named_base or base, scheme if named_base else base_name or scheme)
         limits: dict[str, Any] = {}
         query, body = {}, {}
         for name, value in parse_qsl(options, keep_blank_values=True):
@@ -237,24 +254,75 @@ class EndpointAddress:
         return f"{self.scheme}:{self.model}@{self.base}" + ("?" + "&".join(options)) * bool(options)
 
 
-def check_base(base: str) -> str:
-    """Return an ``http://`` or ``https://`` address without the slash at its end.
+def check_base(base: str, name: str) -> str:
+    """Return the address of an API without the slash at its end.
+
+    Paths are added to it, so it has no query. Takes and raises what :func:`check_address` does.
+    """
+    if "?" in base:
+        short = shorten_address(check_address(base, name))
+        raise BackendError(f"{name}: expected an address without ? and #, got {short}")
+    return check_address(base, name).rstrip("/")
+
+
+def check_address(address: str, name: str) -> str:
+    """Return an ``http://`` or ``https://`` address unchanged, after checking all parts of it.
+
+    Args:
+        address: the address.
+        name: the option, scheme or environment variable that has it, for messages.
 
     Raises:
-        BackendError: it has another form, or contains a password.
+        BackendError: it has another form, a fragment or a password. The message has no more of it
+            than scheme and host.
     """
-    if "@" in base.partition("://")[2].partition("/")[0]:
+    # As text first: urlsplit drops line breaks, and leaves a malformed password in the host.
+    if "@" in re.split("[/?#]", address.partition("://")[2], maxsplit=1)[0]:
         raise BackendError(
-            "the address contains a password; put the key in an environment variable"
+            f"{name}: the address contains a password; put the key in an environment variable"
         )
+    expected = ""
     try:
-        parts = urlsplit(base)
-        is_address = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+        if not address.isprintable() or " " in address:
+            expected = "without spaces and control characters"
+        elif parts.scheme not in ("http", "https"):
+            expected = "that begins with http:// or https://"
+        # IDNA: no label is empty or too long.
+        elif not (_HOST.fullmatch(host) and host.encode("idna")):
+            expected = "with the name of a host"
+        elif parts.port == 0:
+            expected = "with a port from 1 to 65535"
+        elif "#" in address:
+            expected = "without #"
     except ValueError:
-        is_address = False
-    if not is_address:
-        raise BackendError(f"{base!r} is not an address; expected http://... or https://...")
-    return base.rstrip("/")
+        expected = "such as https://HOST or http://HOST:PORT"
+    if expected:
+        short = shorten_address(address)
+        raise BackendError(f"{name}: expected an address {expected}, got {short}")
+    return address
+
+
+def read_key(variable: str) -> str:
+    """Return a key from an environment variable; empty if it is not set.
+
+    Raises:
+        UsageError: it cannot be sent in a header.
+    """
+    key = os.environ.get(variable, "").strip()
+    # before anything can fail, so that no traceback shows the key
+    hide_key(key)
+    # A line break in a key would be a header of its own.
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(f"{variable} is not a valid API key")
+    return key
+
+
+def shorten_address(address: str) -> str:
+    """Return scheme and host of an address for a message; what follows may be a secret."""
+    parts = _SCHEME_AND_HOST.match(address)
+    return f"{parts[0]}..." if parts else "a text without ://"
 
 
 SERVICES = {
@@ -278,9 +346,12 @@ def service_address(scheme: str, remainder: str) -> EndpointAddress:
     base, keys = SERVICES[scheme]
     if not keys:
         return EndpointAddress.parse(scheme, remainder, base=base, key="")
-    service_base = os.environ.get(find_base_variable(scheme)) or base
+    variable = find_base_variable(scheme)
+    service_base = os.environ.get(variable) or base
     key = next((name for name in keys if os.environ.get(name)), keys[0])
-    return EndpointAddress.parse(scheme, remainder, base=service_base, key=key, public=base)
+    return EndpointAddress.parse(
+        scheme, remainder, base=service_base, key=key, public=base, base_name=variable
+    )
 
 
 def find_base_variable(scheme: str) -> str:
@@ -373,7 +444,7 @@ class HttpEndpoint:
             raise self._error_of_status(status, text, headers)
         try:
             result = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._error(
                 f"the reply is not JSON: {describe_error_body(text)}", "malformed"
             ) from None
@@ -471,19 +542,25 @@ class HttpEndpoint:
         """Return an error with the address's name, without the key."""
         return CallError(self._redact(f"{self.address.name}: {message}"), kind, retry_after_s)
 
+    def _describe_key(self) -> str:
+        """Say which variable has the key that was sent, or would have it."""
+        if self._key:
+            return f"it refuses the key in {self.address.key}"
+        return f"no key: {self.address.key or 'its variable'} is not set"
+
     def _error_of_status(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
         """Return the error for a status other than success."""
         message = f"{status}: {describe_error_body(text)}".rstrip(": ")
-        # A missing key is the likely cause, so name its variable.
-        if status in (401, 403) and not self._key:
-            message += f" (no key: {self.address.key or 'its variable'} is not set)"
+        flagged = status == 403 and "moderation" in text.lower()  # OpenRouter, of one prompt
+        # The key is the likely cause, so name its variable.
+        if status in (401, 403) and not flagged:
+            message += f" ({self._describe_key()})"
         if 300 <= status < 400:
             target = self._redact(headers.get("Location", "elsewhere"))
             # Following it would send the key elsewhere, so the user has to correct the URI.
             return self._error(
                 f"{status}: redirects to {target[:MAX_SHOWN_CHARACTERS]}; not followed", "closed"
             )
-        flagged = status == 403 and "moderation" in text.lower()  # OpenRouter, of one prompt
         # Key, credit, permission or model: every other request would fail as well.
         # So would they if the server does not implement this for its model (501).
         if (status in (401, 402, 403, 404, 501) and not flagged) or _CLOSED_MESSAGES.search(text):
@@ -515,7 +592,7 @@ class HttpBackend:
 
 def describe_error_body(text: str) -> str:
     """Return the message in an error's body, cut to a readable length."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         result = json.loads(text)
         # {"error": {"message": "..."}}, [{"error": ...}], {"detail": [{"msg": "..."}]}
         while isinstance(result, dict | list) and result:

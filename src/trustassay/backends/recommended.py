@@ -50,7 +50,9 @@ class RecommendedModel:
     @property
     def address(self) -> str:
         """URL of the file: on the hub, or on its mirror that ``HF_ENDPOINT`` names."""
-        hub = (os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
+        from trustassay.backends.http import check_base
+
+        hub = check_base(os.environ.get("HF_ENDPOINT") or HUB, "HF_ENDPOINT")
         return f"{hub}/{self.repository}/resolve/{self.revision}/{self.file}"
 
     @property

@@ -375,9 +375,12 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
             schemes_by_name.setdefault(chat_scheme.name, chat_scheme)
     # From the most likely mistake to the least.
     if choice.startswith(("http://", "https://")) and "openai" in schemes_by_name:
-        return UnknownNameError(
-            f"unknown {what}: an address does not name a model; did you mean openai:MODEL@{choice}?"
-        )
+        from trustassay.backends.http import check_base
+
+        # Its query is not repeated, as it may hold a key.
+        address = check_base(choice.partition("?")[0], what)
+        advice = f"did you mean openai:MODEL@{address}?"
+        return UnknownNameError(f"unknown {what}: an address does not name a model; {advice}")
     if is_decision_model(choice):
         return UnknownNameError(
             f"{name}: a decision model answers with probabilities and writes no text; it can be "

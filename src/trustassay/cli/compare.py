@@ -133,11 +133,12 @@ def compare(  # noqa: PLR0913 - one argument an option
     comparison = two_runs.compare(first, second, metric=metric, labels=label_files, seed=seed)
     with results_on_output(not as_json):
         _show_comparison(comparison)
+    if as_json:
+        print_json(comparison.to_dict())
+    # After the result, which a page that cannot be written must not hide.
     if out:
         two_runs.build_document(comparison).write(out)
         say(f"page: {out}")
-    if as_json:
-        print_json(comparison.to_dict())
 
 
 def _compare_by_judge(  # noqa: PLR0913 - the options of compare
@@ -182,11 +183,11 @@ def _compare_by_judge(  # noqa: PLR0913 - the options of compare
         if count:
             say(one_line(f"left out: {count:,} {description}"))
     say(one_line(preferences.win_rate_headline(result, first, second)))
+    if as_json:
+        print_json(result.to_dict())
     if page:
         page.parent.mkdir(parents=True, exist_ok=True)
         say(f"page: {run.report(page)}")
-    if as_json:
-        print_json(result.to_dict())
     if status:
         raise typer.Exit(status)
 

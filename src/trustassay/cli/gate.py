@@ -11,6 +11,7 @@ from trustassay.cli.results import show_worse
 from trustassay.core.files import write_atomic
 from trustassay.errors import UsageError
 from trustassay.report.terminal import (
+    complain,
     one_line,
     print_json,
     results_on_output,
@@ -161,7 +162,8 @@ def gate(  # noqa: PLR0913 - one argument an option
     them failed, or more were not answered, beyond chance (McNemar's test; Tango's with --margin),
     or if answers of the earlier run have no partner (--allow-missing).
 
-    Exit status: 0 pass; 1 fail; 2 bad arguments, nothing was decided; 4 undecided or untestable.
+    Exit status: 0 pass; 1 fail; 2 bad arguments, nothing was decided, or it passed and a file could
+    not be written; 4 undecided or untestable.
 
     \b
     trustassay gate runs/new --max failed=10% --max not_answered=5%
@@ -200,19 +202,27 @@ def gate(  # noqa: PLR0913 - one argument an option
         _show_gate(result)
         if counted_result != result.result:
             say(f"{result.result} counts as {counted_result} (--undecided)")
-    if markdown:
-        _write_file(markdown, gate_files.render_markdown(result).encode())
-    if junit:
-        _write_file(junit, gate_files.render_junit(result, undecided))
     if as_json:
         print_json(result.to_dict() | {"undecided_counts_as": undecided})
+    # After the decision, which a file that cannot be written must not hide.
+    status = STATUS[counted_result]
+    if markdown:
+        status = _write_file(markdown, gate_files.render_markdown(result).encode(), status)
+    if junit:
+        status = _write_file(junit, gate_files.render_junit(result, undecided), status)
     # After all files are written: a failed gate has a report too.
-    raise typer.Exit(STATUS[counted_result])
+    raise typer.Exit(status)
 
 
-def _write_file(path: Path, content: bytes) -> None:
-    write_atomic(path, content, private=False)
-    say(f"written: {path}")
+def _write_file(path: Path, content: bytes, status: int) -> int:
+    """Write a file, and return the exit status: that of the gate, or 2 if it passed."""
+    try:
+        write_atomic(path, content, private=False)
+        say(f"written: {path}")
+    except OSError as error:
+        complain(one_line(f"{path}: {error.strerror or error}"))
+        return status or 2
+    return status
 
 
 def _show_gate(result: "Gate") -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from trustassay.runs.options import (
     LABELS,
     Flag,
 )
+
+if TYPE_CHECKING:
+    from trustassay.live.monitor import MonitorResult
 
 
 @dataclass(frozen=True)
@@ -81,12 +84,8 @@ class PromiseWatching:
                 f"{amount(result.days, 'day')}, are wrong; evidence {result.evidence:,.3g}, alarm "
                 "at 20"
             )
-        for note in result.notes:
-            complain(one_line(note))
-        if as_json:
-            print_json(result.to_dict())
-        if result.is_alarm and result.status is not None:
-            status = result.status
+        status = result.status if result.is_alarm else None
+        if status is not None:
             complain(
                 one_line(
                     f"ALARM the promise is {status.status} since {status.day}: {status.reason}"
@@ -94,6 +93,12 @@ class PromiseWatching:
             )
             for answer in result.answers:
                 complain(one_line(f"  wrong: {answer}"))
+        for note in result.notes:
+            complain(one_line(note))
+        # After the alarm, which an output that cannot be written must not hide.
+        if as_json:
+            print_json(result.to_dict())
+        if status is not None:
             raise typer.Exit(3)
 
 
@@ -155,7 +160,8 @@ def monitor(  # noqa: PLR0913 - one argument an option
     --audit watches a calibrator's promise instead. It is withdrawn when more accepted answers are
     wrong, and suspended when the judge or the scores have changed: nothing is accepted then.
 
-    Exit status: 0 no alarm; 2 bad input or arguments, nothing was counted; 3 alarm.
+    Exit status: 0 no alarm; 1 --prometheus could not be written; 2 bad input or arguments, nothing
+    was counted; 3 alarm, whatever becomes of --webhook and --prometheus.
 
     \b
     trustassay monitor runs/2026-* --state monitor.json
@@ -180,14 +186,11 @@ def monitor(  # noqa: PLR0913 - one argument an option
     from trustassay.text.words import amount
 
     # The address is checked before a run is counted: a typo must not leave a changed state.
-    webhook = targets.webhook
-    if webhook and not webhook.startswith(("http://", "https://")):
-        raise UsageError("--webhook: expected an address that begins with http:// or https://")
+    if targets.webhook:
+        monitoring.check_webhook(targets.webhook)
     result = monitoring.monitor(
         [Path(run) for run in runs], state, watched, restart, acknowledge, monitoring.current_day()
     )
-    # Alarms are in the state before they are posted, so a crash here posts them at the next call.
-    notes = result.notes + (monitoring.post_alarms(webhook, state) if webhook else [])
     # step 1: the table of figures
     headings = ("figure", "group", "before", "now", "units now", "evidence", "alarm at")
     rows = []
@@ -207,7 +210,7 @@ def monitor(  # noqa: PLR0913 - one argument an option
             complain(f"  {one_line(line)}")
     for alarm in result.volume_alarms:
         complain(one_line(f"ALARM {alarm.kind}: {alarm.text}"))
-    for note in notes:
+    for note in result.notes:
         complain(one_line(note))
     # step 3: the volume of the last days, and how old the last run is
     say(monitoring.list_volumes(result.days))
@@ -215,11 +218,39 @@ def monitor(  # noqa: PLR0913 - one argument an option
     count = amount(len(alarms) + len(result.volume_alarms), "alarm")
     first = 1 if watched.fixed else watched.baseline
     say(f"{amount(len(result.days), 'day')}, {count}; changes are looked for after day {first}")
-    # step 4: files and JSON for other programs; the exit status comes last, after all are written
-    if targets.prometheus:
-        write_atomic(targets.prometheus, monitoring.prometheus_text(result).encode(), private=False)
-    if as_json:
-        print_json(monitoring.json_content(result) | {"notes": notes})
-    # The exit status comes last: files and JSON are complete by then.
-    if alarms or result.volume_alarms:
-        raise typer.Exit(3)
+    # step 4: what other programs get, once people can read the alarms
+    status = 3 if alarms or result.volume_alarms else 0
+    status = _hand_out(result, state, targets, status, as_json=as_json)
+    if status:
+        raise typer.Exit(status)
+
+
+def _hand_out(
+    result: "MonitorResult", state: Path, targets: AlarmTargets, status: int, *, as_json: bool
+) -> int:
+    """Write the file and the JSON, then post the alarms; return the exit status.
+
+    A fault of one of them is a line of its own, and hides none of the others.
+
+    Args:
+        status: the exit status if all of them work.
+    """
+    from trustassay.live import monitor as monitoring
+
+    try:
+        if targets.prometheus:
+            write_atomic(
+                targets.prometheus, monitoring.prometheus_text(result).encode(), private=False
+            )
+    except OSError as error:
+        complain(one_line(f"--prometheus {targets.prometheus}: {error.strerror or error}"))
+        status = status or 1
+    try:
+        if as_json:
+            print_json(monitoring.json_content(result) | {"notes": result.notes})
+    # Even if standard output is closed, which ends the process.
+    finally:
+        # Alarms are in the state, so that the next call posts those of a call that was killed here.
+        if targets.webhook and (fault := monitoring.post_alarms(targets.webhook, state)):
+            complain(one_line(fault))
+    return status

@@ -6,6 +6,7 @@ from typing import Annotated
 from trustassay.cli.options import with_options
 from trustassay.cli.push import KEYS, Store, Url
 from trustassay.errors import UsageError
+from trustassay.live.options import MAX_PAGES
 from trustassay.report.terminal import say
 from trustassay.runs.options import (
     DISTRIBUTED,
@@ -28,10 +29,21 @@ def pull(
         Flag("--since", "The first moment, 2026-11-28T00:00:00Z. Default: the oldest.", default=""),
     ],
     until: Annotated[str, Flag("--until", "The moment after the last. Default: now.", default="")],
+    max_pages: Annotated[
+        int,
+        Flag(
+            "--max-pages",
+            "Pages of 500 spans after which reading ends with an error.",
+            default=MAX_PAGES,
+            least=1,
+            rare=True,
+        ),
+    ],
 ) -> None:
     """Read traces of Langfuse or Phoenix, with scores and ratings, into a file.
 
-    Exit status: 0 they are in the file; 2 bad arguments, or they cannot be read.
+    Exit status: 0 they are in the file; 2 bad arguments, or they cannot be read: FILE.partial has
+    those that were read before.
 
     \b
     trustassay pull today.jsonl --from phoenix --since 2026-11-28T00:00:00Z
@@ -60,5 +72,6 @@ def pull(
                 f"--{name}: expected a time with its offset, {example}, got {moment!r}"
             )
     chosen = STORES[store](url)
+    chosen.max_pages = max_pages
     spans = run_anywhere(lambda: pushing.pull(chosen, file, project, since, until))
     say(f"{file}: {spans:,} spans")

@@ -7,7 +7,6 @@ import typer
 
 from trustassay.cli.common import Json
 from trustassay.cli.options import with_options
-from trustassay.errors import UsageError
 from trustassay.report.terminal import complain, one_line, print_json, say
 from trustassay.runs.options import (
     INPUT,
@@ -80,14 +79,15 @@ def push(
     """
     import dataclasses
 
+    from trustassay.backends.http import check_address
     from trustassay.core.event_loop import run_anywhere
     from trustassay.live import push as pushing
     from trustassay.live.trace_stores import STORES
     from trustassay.runs.folder import RunFolder
     from trustassay.text.words import amount
 
-    if report_url and not report_url.startswith(("http://", "https://")):
-        raise UsageError("--report-url: expected an address that begins with http:// or https://")
+    if report_url:
+        check_address(report_url, "--report-url")
     # step 1: read the keys, before the run is read
     store = STORES[to](url)
     folder = RunFolder(run)

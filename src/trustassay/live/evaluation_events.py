@@ -18,7 +18,7 @@ from uuid import uuid4
 from trustassay.backends.http import EndpointAddress, check_base
 from trustassay.calls.retry import Endpoint
 from trustassay.core.capabilities import EndpointLimits
-from trustassay.core.files import Appender, DiskFullError
+from trustassay.core.files import Appender
 from trustassay.core.sample import Sample
 from trustassay.core.tracebacks import hide_key
 from trustassay.errors import CallError, CallFault, UsageError
@@ -99,14 +99,14 @@ class EventFile:
         self._file = Appender(path, private=False)
 
     def send(self, records: Sequence[Record]) -> None:
-        """Write log records; a full disk loses events, but never a score."""
+        """Write log records; a file that cannot be written loses events, but never a score."""
         try:
             self._file.append(json.dumps(build_message(records)).encode() + b"\n")
-        except DiskFullError as error:
+        except OSError as error:
             # Said once: the disk may be full for hours.
             if not self._has_failed:
                 self._has_failed = True
-                self._tell(f"events are lost: {error}")
+                self._tell(f"events are lost: {error.filename}: {error.strerror}")
 
     async def flush(self) -> None:
         """Do nothing: the file has all events."""
@@ -142,11 +142,12 @@ class EventSender:
     def __init__(self, url: str, tell: MessageWriter, out: Path | None = None) -> None:
         """Check the address and read the headers; BackendError or UsageError if they are wrong."""
         headers = _read_headers()
-        address = EndpointAddress("otlp", "logs", check_base(url), self.limits, "", {}, {})
-        self._http = SecretHttp(address, "").with_headers(**headers)
-        assert isinstance(self._http, SecretHttp)
+        base = check_base(url, "--events")
+        address = EndpointAddress("otlp", "logs", base, self.limits, "", {}, {})
         # Replacing very short values, such as "1", would garble every message.
-        self._http.secrets = [value for value in headers.values() if len(value) > 3]
+        secrets = [value for value in headers.values() if len(value) > 3]
+        self._http = SecretHttp(address, "").with_secrets(_find_headers_variable(), secrets)
+        self._http.with_headers(**headers)
         self._tell, self._queue = tell, asyncio.Queue[_WaitingEvent]()
         self._out = out
         self._journal: WaitingJournal | None = None
@@ -258,9 +259,15 @@ def open_sink(target: str, tell: MessageWriter, out: Path | None = None) -> Sink
 
     ``out`` is the run's folder, in which events wait for a collector.
     """
-    if target.startswith(("http://", "https://")):
+    # Any address, so that a mistyped https:// makes no file whose name has a secret.
+    if "://" in target:
         return EventSender(target, tell, out)
     return EventFile(Path(target), tell)
+
+
+def _find_headers_variable() -> str:
+    """Return the variable with headers for a collector, or the usual one if none is set."""
+    return next((name for name in HEADERS if os.environ.get(name)), HEADERS[-1])
 
 
 def _read_headers() -> dict[str, str]:
@@ -269,7 +276,7 @@ def _read_headers() -> dict[str, str]:
     Raises:
         UsageError: they are malformed; the message shows no value.
     """
-    variable = next((name for name in HEADERS if os.environ.get(name)), "")
+    variable = _find_headers_variable()
     result = {}
     for part in filter(None, os.environ.get(variable, "").split(",")):
         name, equals, value = part.partition("=")

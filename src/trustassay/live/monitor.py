@@ -8,23 +8,25 @@ The steps of a call:
    promise over all days and figures.
 4. Look for missing answers, vanished groups and overdue runs (:mod:`~trustassay.live.volume`).
 5. Write the state, with the alarms that the webhook is to get.
+
+:func:`post_alarms` sends them afterwards, when they are printed.
 """
 
+import asyncio
 import filecmp
 import json
 import math
-import os
 import time
-import urllib.request
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from trustassay.backends.http import check_address, environment_proxy, read_key, shorten_address
 from trustassay.compare.gate_rules import parse_bound
 from trustassay.compare.run_scores import (
     describe_changed_judges,
@@ -32,6 +34,7 @@ from trustassay.compare.run_scores import (
     find_run_day,
     read_finished_run,
 )
+from trustassay.core.event_loop import run_anywhere
 from trustassay.core.files import lock_beside, write_atomic
 from trustassay.core.metric import compute_badness
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED
@@ -61,6 +64,10 @@ from trustassay.runs.folder import (
 from trustassay.runs.lines import hash64
 from trustassay.runs.units import ANSWER, QUESTION, UNIT, read_domain
 from trustassay.statistics import Floats, eprocess
+from trustassay.text.words import amount
+
+if TYPE_CHECKING:
+    import aiohttp
 
 MIN_GROUP_ANSWERS = 100
 """The answers of a baseline that a group needs to be watched by itself."""
@@ -78,6 +85,8 @@ WAITS_S = (0.0, 0.5, 1.0, 2.0)
 """Seconds before each try to post an alarm."""
 TIMEOUT_S = 10.0
 """Seconds that the webhook has to answer."""
+DELIVERY_S = 60.0
+"""Seconds after which no further alarm is posted, as the state is locked meanwhile."""
 _PARTS = ("settings", "days", "ends", "probes", "alarms", "judged")
 State = dict[str, Any]
 
@@ -580,50 +589,118 @@ def list_differences(alarm: MonitoredFigure, state: State, by: Sequence[str]) ->
     # Examples are of the last day: its runs are the ones that most likely still exist.
     paths = [Path(counted_run["run"]) for counted_run in state["days"][max(state["days"])]["runs"]]
     rows_of_day = (row for path in paths if path.exists() for row in _read_rows(path, by))
-    listed = [
-        (
-            -(compute_badness(info, assessment) or 0.0),
-            assessment.id,
-            sample["question"],
-            assessment.error or assessment.reason,
-        )
-        for sample, groups, info, assessment, verdict, _ in rows_of_day
-        if info.name == metric and alarm.group in groups and verdict == risen
-    ]
+    try:
+        listed = [
+            (
+                -(compute_badness(info, assessment) or 0.0),
+                assessment.id,
+                sample["question"],
+                assessment.error or assessment.reason,
+            )
+            for sample, groups, info, assessment, verdict, _ in rows_of_day
+            if info.name == metric and alarm.group in groups and verdict == risen
+        ]
+    # A run that was damaged since it was counted must not hide the alarms that are not yet printed.
+    except Exception as error:
+        yield f"no examples, as a run cannot be read: {error}"
+        return
     for _, name, question, reason in sorted(listed)[:MAX_ANSWERS_LISTED]:
         yield f"{question} ({name}): {reason}"
 
 
-def post_alarms(url: str, path: Path) -> list[str]:
-    """Post the alarms of a state that were not posted yet; return messages about failures.
+def check_webhook(url: str) -> None:
+    """Raise BackendError or UsageError if the address or the key of a webhook cannot be used."""
+    check_address(url, "--webhook")
+    read_key(WEBHOOK_KEY_VARIABLE)
 
-    The state notes each posted alarm, so a failed one is tried again by the next call.
+
+def post_alarms(url: str, path: Path) -> str:
+    """Post the alarms of a state that were not posted yet; return what failed, or an empty text.
+
+    The state notes each posted alarm, so a failed one is tried again by the next call. Nothing is
+    raised, whatever the server replies: a fault of the delivery is never a fault of the alarms.
+
+    Args:
+        url: the address, see :func:`check_webhook`. Only its scheme and host are in the text.
+        path: the state file.
     """
-    result, reason = list[str](), ""
-    with lock_beside(path):
-        state = json.loads(path.read_bytes())
-        for alarm in (content for content in state["alarms"].values() if not content["sent"]):
-            body, headers = json.dumps(alarm).encode(), {"Content-Type": "application/json"}
-            request = urllib.request.Request(url, body, headers)
-            if key := os.environ.get(WEBHOOK_KEY_VARIABLE, "").strip():
-                # unredirected: the key stays with the host that the user named
-                request.add_unredirected_header("Authorization", f"Bearer {key}")
-            for wait in WAITS_S:
-                time.sleep(wait)
-                try:
-                    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
-                        alarm["sent"] = reply.url == url  # a redirect is followed without the alarm
-                        reason = "it redirects"
-                except (OSError, ValueError) as error:
-                    reason = (
-                        f"status {error.code}" if hasattr(error, "code") else type(error).__name__
-                    )
-                if alarm["sent"]:
+    try:
+        with lock_beside(path):
+            state = json.loads(path.read_bytes())
+            alarms = [alarm for alarm in state["alarms"].values() if not alarm["sent"]]
+
+            # after each alarm, so that a crash does not post one of them twice
+            def save() -> None:
+                write_atomic(path, json.dumps(state).encode())
+
+            reason = run_anywhere(lambda: _post_each(url, alarms, save)) if alarms else ""
+        what = f"{amount(sum(not alarm['sent'] for alarm in alarms), 'alarm')} not delivered"
+    except Exception as error:
+        what = "alarms are not noted as delivered"
+        # The text of any other error may have the address in it.
+        is_of_state = isinstance(error, UsageError | OSError)
+        reason = str(error) if is_of_state else type(error).__name__
+    message = f"--webhook {shorten_address(url)}: {what} ({reason}); the next call tries again"
+    return message if reason else ""
+
+
+async def _post_each(url: str, alarms: Sequence[State], save: Callable[[], None]) -> str:
+    """Post alarms, and note in each that it was sent; return the last reason of a failure.
+
+    Args:
+        url: the address.
+        alarms: those of the state.
+        save: writes the state.
+    """
+    import aiohttp
+
+    reason, deadline = "", time.monotonic() + DELIVERY_S
+    headers = {"Content-Type": "application/json"}
+    if key := read_key(WEBHOOK_KEY_VARIABLE):
+        headers["Authorization"] = f"Bearer {key}"
+    async with aiohttp.ClientSession(
+        headers=headers,
+        # For the whole reply: a server may send a byte from time to time for ever.
+        timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    ) as session:
+        for alarm in alarms:
+            # After a failure the server is probably down, and the others get one try.
+            for wait in WAITS_S[:1] if reason else WAITS_S:
+                if time.monotonic() > deadline:
+                    return reason
+                await asyncio.sleep(wait)
+                fault = await _post_alarm(session, url, alarm)
+                if not fault:
+                    alarm["sent"] = True
+                    save()
                     break
             else:
-                result.append(
-                    f"--webhook did not take an alarm ({reason}); the next call tries again"
-                )
-            # after each alarm, so that a crash does not post one of them twice
-            write_atomic(path, json.dumps(state).encode())
-    return result
+                reason = fault
+    return reason
+
+
+async def _post_alarm(session: "aiohttp.ClientSession", url: str, alarm: State) -> str:
+    """Post an alarm once; return why it was not taken, or an empty text."""
+    import aiohttp
+    from yarl import URL
+
+    try:
+        async with session.post(
+            # As it was given: an address may be signed.
+            URL(url, encoded=url.isascii()),
+            data=json.dumps(alarm).encode(),
+            # A redirect would send the key elsewhere.
+            allow_redirects=False,
+            proxy=environment_proxy(url),
+        ) as reply:
+            return "" if 200 <= reply.status < 300 else f"status {reply.status}"
+    except Exception as error:  # whatever a server can cause
+        reasons = {
+            TimeoutError: f"no reply within {TIMEOUT_S:g} s",
+            aiohttp.ClientConnectorCertificateError: "its certificate is not valid",
+            aiohttp.ClientConnectorError: "no connection",
+            aiohttp.ClientResponseError: "its reply is not HTTP",
+        }
+        matches = (reason for kind, reason in reasons.items() if isinstance(error, kind))
+        return next(matches, type(error).__name__)

@@ -10,6 +10,9 @@ from trustassay.runs.options import (
     Flag,
 )
 
+MAX_PAGES = 10_000
+"""Pages of one list of a store of traces that are read by default, which are 5 million spans."""
+
 
 @dataclass(frozen=True)
 class Monitoring:

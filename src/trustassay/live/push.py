@@ -7,6 +7,7 @@ on where it was, and another call sends only what has changed.
 import asyncio
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from trustassay.live.integrations.resident import IntegrationFinding, finding_of
 from trustassay.live.trace_stores import MAX_COMMENT_CHARACTERS, Request, TraceStore, TraceTarget
 from trustassay.runs.counts import read_rows
 from trustassay.runs.folder import RunFolder, load_metrics
+from trustassay.text.words import amount
 
 JOURNAL = "pushed.jsonl"
 """The file of what was sent, in the run's folder."""
@@ -207,7 +209,8 @@ async def pull(store: TraceStore, path: Path, project: str, since: str, until: s
         since, until: ISO 8601; empty for no bound.
 
     Raises:
-        CallError: they cannot be read. The file is as it was.
+        CallError: they cannot be read. The file is as it was; another one has the spans that were
+            read before.
         OSError: it cannot be written.
     """
     endpoint = Endpoint(store.limits, name=store.name)
@@ -215,9 +218,20 @@ async def pull(store: TraceStore, path: Path, project: str, since: str, until: s
     try:
         # The file appears only when it is complete.
         with open_atomic(path, private=False) as file:
-            async for page in store.pages(endpoint, project, since, until):
-                count += len(page)
-                file.write(b"".join(json.dumps(span).encode() + b"\n" for span in page))
+            try:
+                async for page in store.pages(endpoint, project, since, until):
+                    count += len(page)
+                    file.write(b"".join(json.dumps(span).encode() + b"\n" for span in page))
+            except CallError as error:
+                if not count:
+                    raise
+                # Not .jsonl, so that no pattern of files takes it for a complete one.
+                partial = path.with_name(f"{path.name}.partial")
+                file.seek(0)
+                with open_atomic(partial, private=False) as partial_file:
+                    shutil.copyfileobj(file, partial_file)
+                message = f"{error}\nread before: {amount(count, 'span')}, in {partial}"
+                raise CallError(message, error.kind) from None
     finally:
         await store.http.close()
     return count

@@ -14,13 +14,20 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote, urlencode
 
-from trustassay.backends.http import EndpointAddress, HttpEndpoint, RefusalError, check_base
+from trustassay.backends.http import (
+    EndpointAddress,
+    HttpEndpoint,
+    RefusalError,
+    check_base,
+    read_key,
+)
 from trustassay.calls.retry import Endpoint
 from trustassay.core.capabilities import EndpointLimits
 from trustassay.core.tracebacks import hide_key
 from trustassay.errors import CallError, UsageError
 from trustassay.input.recognising import reach
 from trustassay.live.integrations.resident import IntegrationFinding
+from trustassay.live.options import MAX_PAGES
 
 AT_ONCE = 8
 """The most requests in progress."""
@@ -31,9 +38,8 @@ SCORE_PAGE = 100
 IDS_AT_ONCE = 100
 """Traces or spans whose scores one request reads: their ids, of 32 characters or less, stand in its
 address, which many servers limit to 8,192 characters."""
-MAX_PAGES = 10_000
-"""Pages of one list, which are 5 million spans. No file of so many can be scored, so a server that
-goes on has no last one."""
+MAX_EMPTY_PAGES = 10
+"""Pages without an entry, one after the other, after which a list is taken as one without end."""
 SCORE_FIELDS = ("name", "value", "source", "annotator_kind", "result")
 """What is kept of a score or an annotation."""
 IDENTIFIER = "trustassay"
@@ -100,6 +106,18 @@ class SecretHttp(HttpEndpoint):
 
     secrets: Sequence[str] = ()
     """Texts that are replaced in every message."""
+    variables = ""
+    """The variables that have the secrets; empty if the address itself names the one of its key."""
+
+    def with_secrets(self, variables: str, secrets: Sequence[str]) -> "SecretHttp":
+        """Set the secrets that the headers have, and the variables that they are from."""
+        self.variables, self.secrets = variables, secrets
+        return self
+
+    def _describe_key(self) -> str:
+        if self.variables and self.secrets:
+            return f"it refuses the key in {self.variables}"
+        return f"no key: {self.variables} is not set" if self.variables else super()._describe_key()
 
     def _redact(self, text: str) -> str:
         for secret in self.secrets:
@@ -127,6 +145,8 @@ class TraceStore(ABC):
     http: HttpEndpoint
     """The address, with its keys."""
     limits = EndpointLimits(concurrency=AT_ONCE, patience_s=60.0, timeout_s=60.0)
+    max_pages: int = MAX_PAGES
+    """Pages of one list after which reading ends with an error."""
 
     @property
     def address(self) -> str:
@@ -163,9 +183,9 @@ class TraceStore(ABC):
     async def _read_list(
         self, endpoint: Endpoint, path: str, query: Mapping[str, Any], size: int
     ) -> AsyncIterator[list[dict[str, Any]]]:
-        """Yield the pages of a list, ``size`` entries each."""
-        cursor = ""
-        for _ in range(MAX_PAGES):
+        """Yield the pages of a list, ``size`` entries each; CallError if it does not end."""
+        cursor, cursors, empty_pages, fault = "", set[str](), 0, ""
+        for _ in range(self.max_pages):
             pairs = {**query, "limit": size, **({"cursor": cursor} if cursor else {})}
             params = urlencode(pairs, doseq=True)
             reply = await endpoint.call(lambda params=params: self.http.get(f"{path}?{params}"))  # type: ignore[misc]
@@ -175,15 +195,26 @@ class TraceStore(ABC):
                 raise CallError(message, "malformed")
             yield [entry for entry in page["data"] if isinstance(entry, dict)]
             meta = page["meta"] if isinstance(page.get("meta"), dict) else {}
-            last, cursor = cursor, str(page.get("next_cursor") or meta.get("cursor") or "")
-            # A cursor that repeats would read the same page for ever.
-            if not cursor or cursor == last:
+            cursor = str(page.get("next_cursor") or meta.get("cursor") or "")
+            if not cursor:
                 return
-        raise CallError(
-            f"{self.http.address.name}: {path}: more than {MAX_PAGES:,} pages; narrow --since and "
-            "--until, or tell the server's owner that its list does not end",
-            "malformed",
+            empty_pages = 0 if page["data"] else empty_pages + 1
+            # A cursor that repeats would read the same pages for ever.
+            if cursor in cursors:
+                fault = "a page names one before it as the next"
+            elif empty_pages == MAX_EMPTY_PAGES:
+                fault = f"{MAX_EMPTY_PAGES} empty pages, and each names a next one"
+            if fault:
+                break
+            cursors.add(cursor)
+        advice = "tell the server's owner that its list does not end"
+        message = (
+            f"{fault}; {advice}"
+            if fault
+            else f"more than {self.max_pages:,} pages; narrow --since and --until, read more with "
+            f"--max-pages, or {advice}"
         )
+        raise CallError(f"{self.http.address.name}: {path}: {message}", "malformed")
 
 
 class Langfuse(TraceStore):
@@ -198,13 +229,15 @@ class Langfuse(TraceStore):
             UsageError: a key is not set.
             BackendError: the address is malformed.
         """
-        keys = [_read_key(name) for name in ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")]
-        configured_url = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
-        base = check_base(url or configured_url or "https://cloud.langfuse.com")
+        variables = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
+        keys = [_read_needed_key(name) for name in variables]
+        base = _choose_base(
+            url, ("LANGFUSE_BASE_URL", "LANGFUSE_HOST"), "https://cloud.langfuse.com"
+        )
         token = base64.b64encode(":".join(keys).encode()).decode()
         hide_key(token)
         http = SecretHttp(EndpointAddress(self.name, "scores", base, self.limits, "", {}, {}), "")
-        http.secrets = [keys[1], token]
+        http.with_secrets(" and ".join(variables), [keys[1], token])
         self.http = http.with_headers(Authorization=f"Basic {token}")
 
     def build_requests(
@@ -246,22 +279,29 @@ class Langfuse(TraceStore):
         traces: set[str] = set()
         scores: dict[tuple[str, str], list[dict[str, Any]]] = {}
         earliest: dict[str, dict[str, Any]] = {}
-        async for page in super().pages(endpoint, project, since, until):
-            # By trace and not by time: people rate after the period.
-            fresh = {str(span.get("traceId")) for span in page} - traces
-            traces |= fresh
-            for ids in _split_ids(fresh):
-                query = {"fields": "subject", "traceId": ",".join(ids)}
-                path = "/api/public/v3/scores"
-                async for entries in self._read_list(endpoint, path, query, SCORE_PAGE):
-                    for entry in entries:
-                        key = str(reach(entry, "subject.kind")), str(reach(entry, "subject.id"))
-                        scores.setdefault(key, []).append(_keep_score(entry))
-            yield [done for span in page for done in _add_scores(span, scores, earliest)]
+        fault: CallError | None = None
+        try:
+            async for page in super().pages(endpoint, project, since, until):
+                # By trace and not by time: people rate after the period.
+                fresh = {str(span.get("traceId")) for span in page} - traces
+                traces |= fresh
+                for ids in _split_ids(fresh):
+                    query = {"fields": "subject", "traceId": ",".join(ids)}
+                    path = "/api/public/v3/scores"
+                    async for entries in self._read_list(endpoint, path, query, SCORE_PAGE):
+                        for entry in entries:
+                            key = str(reach(entry, "subject.kind")), str(reach(entry, "subject.id"))
+                            scores.setdefault(key, []).append(_keep_score(entry))
+                yield [done for span in page for done in _add_scores(span, scores, earliest)]
+        except CallError as error:
+            # Raised below: the observations that wait for their root were read.
+            fault = error
         # The root of these traces is elsewhere: their first observation stands for it.
         for trace, span in earliest.items():
             _attach(span, scores["trace", trace])
         yield list(earliest.values())
+        if fault:
+            raise fault
 
 
 def _add_scores(
@@ -310,11 +350,9 @@ class Phoenix(TraceStore):
             UsageError: the key cannot be used.
             BackendError: the address is malformed.
         """
-        configured_url = os.environ.get("PHOENIX_COLLECTOR_ENDPOINT")
+        base = _choose_base(url, ("PHOENIX_COLLECTOR_ENDPOINT",), "http://localhost:6006")
         # The variable may hold the address for exporters of traces, of which the API is the root.
-        base = check_base(url or configured_url or "http://localhost:6006").removesuffix(
-            "/v1/traces"
-        )
+        base = base.removesuffix("/v1/traces")
         key = "PHOENIX_API_KEY"
         address = EndpointAddress(self.name, "annotations", base, self.limits, key, {}, {})
         self.http = SecretHttp(address, "Authorization", "Bearer ")
@@ -379,17 +417,14 @@ def _keep_score(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: entry[name] for name in SCORE_FIELDS if name in entry}
 
 
-def _read_key(name: str) -> str:
-    """Return a key from an environment variable.
+def _choose_base(url: str, variables: Sequence[str], default: str) -> str:
+    """Return the address of ``--url``, else of the first variable that is set, else the default."""
+    variable = next((name for name in variables if os.environ.get(name)), "")
+    return check_base(url or os.environ.get(variable) or default, "--url" if url else variable)
 
-    Raises:
-        UsageError: it is not set, or cannot be one.
-    """
-    key = os.environ.get(name, "").strip()
-    # before anything can fail, so that no traceback shows the key
-    hide_key(key)
-    if not key:
-        raise UsageError(f"the environment variable {name} is not set")
-    if not (key.isascii() and key.isprintable()):
-        raise UsageError(f"{name} is not a valid API key")
-    return key
+
+def _read_needed_key(variable: str) -> str:
+    """Return a key from an environment variable; UsageError if it is not set or cannot be one."""
+    if key := read_key(variable):
+        return key
+    raise UsageError(f"the environment variable {variable} is not set")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trustassay.backends.http import check_base, environment_proxy
-from trustassay.core.tracebacks import hide_key
+from trustassay.backends.http import check_base, environment_proxy, read_key
 from trustassay.errors import UsageError
 from trustassay.live.requests import RequestError, encode_json, parse_json
 
@@ -59,17 +57,11 @@ class Upstream:
 
     def __init__(self, base: str, key: str, tokens: Sequence[str], timeout_s: float) -> None:
         """Check address and key; BackendError or ValueError if one of them cannot be used."""
-        self.base = check_base(base)
-        if "?" in base or "#" in base:
-            raise UsageError("--upstream: expected an address without ? and #")
+        self.base = check_base(base, "--upstream")
         self._tokens, self._timeout_s = frozenset(tokens), timeout_s
-        self._key = os.environ.get(key, "").strip() if key else ""
-        # keeps the key out of tracebacks
-        hide_key(self._key)
+        self._key = read_key(key) if key else ""
         if key and not self._key:
             raise UsageError(f"--upstream-key: the environment variable {key} is not set")
-        if not (self._key.isascii() and self._key.isprintable()):
-            raise UsageError(f"--upstream-key: {key} is not a valid API key")
         self._proxy = environment_proxy(self.base)
         self._session: aiohttp.ClientSession | None = None
 

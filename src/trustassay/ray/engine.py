@@ -27,6 +27,7 @@ from trustassay.core.files import make_private_folder, write_atomic
 from trustassay.core.metric import Inventory, Metric
 from trustassay.core.progress import Progress, StepProgress, tell
 from trustassay.errors import BackendError, RunFolderError, UsageError
+from trustassay.input.urls import refuse_secret
 from trustassay.ray.cluster import (
     ClusterOptions,
     WorkerPool,
@@ -73,6 +74,8 @@ def score_on_cluster(
         RunFolderError: ``out`` holds another run; the workers of a shard died repeatedly.
         KeyboardInterrupt: stopped; finished assessments are stored.
     """
+    if cluster.store:
+        refuse_secret(cluster.store)
     # First, so that a missing Ray is reported before the input is read.
     import_ray(local=not cluster.address_of())
     _check_supported(metrics, backends, options)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from trustassay.backends.http import EndpointAddress, HttpBackend, HttpEndpoint
+from trustassay.backends.http import EndpointAddress, HttpBackend, HttpEndpoint, check_base
 from trustassay.core.capabilities import EndpointLimits
-from trustassay.errors import BackendError, CallError
+from trustassay.errors import CallError
 
 DEFAULT_LIMITS = EndpointLimits(concurrency=4)
 """Limits unless the URI sets others: low, since these are public services."""
@@ -74,8 +74,8 @@ def address_of(target: str, scheme: str, default_url: str) -> EndpointAddress:
         BackendError: the URL is not of HTTP, or an option is unknown.
     """
     url, _, options = target.partition("?")
-    if url and not url.startswith(("http://", "https://")):
-        raise BackendError(f"{scheme}:{url} is not an address; expected http://... or https://...")
+    if url:
+        check_base(url, scheme)
     address = EndpointAddress.parse(
         scheme,
         f"{scheme}@{url or default_url}" + f"?{options}" * bool(options),

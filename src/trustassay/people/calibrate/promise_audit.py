@@ -186,8 +186,15 @@ def audit_promise(
             state.status = AuditStatus("holds", state.since or min(state.days))
         # step 5: the state first
         write_atomic(state_path, (json.dumps(state.to_dict()) + "\n").encode())
-        if state.status != calibrator.audit:
-            write_calibrator(replace(calibrator, audit=state.status), path)
+        try:
+            if state.status != calibrator.audit:
+                write_calibrator(replace(calibrator, audit=state.status), path)
+        except OSError as error:
+            # An alarm is not hidden by the file that is to say so; the next call writes it.
+            if state.status is None or state.status.status == "holds":
+                raise
+            reason = error.strerror or error
+            notes.append(f"{path}: cannot be written ({reason}), and still accepts answers")
     days = [state.days[day] for day in state.rated_days]
     log = _trace_evidence(state, state.rated_days, limits)[-1] if days else -math.inf
     return PromiseAudit(
