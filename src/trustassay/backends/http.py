@@ -373,7 +373,7 @@ class HttpEndpoint:
             raise self._error_of_status(status, text, headers)
         try:
             result = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._error(
                 f"the reply is not JSON: {describe_error_body(text)}", "malformed"
             ) from None
@@ -515,7 +515,7 @@ class HttpBackend:
 
 def describe_error_body(text: str) -> str:
     """Return the message in an error's body, cut to a readable length."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         result = json.loads(text)
         # {"error": {"message": "..."}}, [{"error": ...}], {"detail": [{"msg": "..."}]}
         while isinstance(result, dict | list) and result:
