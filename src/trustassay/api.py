@@ -18,6 +18,7 @@ from trustassay.core.event_loop import run_anywhere, run_in_thread
 from trustassay.core.metric import Metric
 from trustassay.core.progress import StepProgress, tell
 from trustassay.core.registry import find_recorded_class, metric_from_text
+from trustassay.core.sample import LONGEST_LINE_MIB
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.input.reading import InputFiles
 from trustassay.runs.finished import Run
@@ -28,6 +29,7 @@ from trustassay.runs.options import (
     RescoreOptions,
     ScoreOptions,
     ScorerOptions,
+    WatchOptions,
     check_keywords,
     shows_keywords,
 )
@@ -72,7 +74,7 @@ async def ascore(
     if "model" in backend_choices:
         from trustassay.runs.choose_metric import has_unanswered
 
-        unanswered = has_unanswered(samples, settings.fields, settings.sheet)
+        unanswered = has_unanswered(samples, settings.fields, settings.sheet, settings.longest_line)
     # The caller who names no folder gets a temporary one, which lives as long as the run object.
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
@@ -126,6 +128,7 @@ def _read_arguments(
             fields,
             sheet=options.get("sheet"),
             answer_span=answer_span,
+            longest_line=options.get("longest_line", LONGEST_LINE_MIB),
             retrieves=retrieves,
         )
         if options.get("progress"):
@@ -195,7 +198,7 @@ def plan(
     return run_anywhere(rehearse)
 
 
-@shows_keywords(ScorerOptions)
+@shows_keywords(WatchOptions)
 def watch(  # noqa: PLR0913
     source: str | os.PathLike[str],
     *,
@@ -206,7 +209,7 @@ def watch(  # noqa: PLR0913
     once: bool = False,
     opentelemetry: EventsChoice = False,
     tell: Callable[[str], None] = print,
-    **options: Unpack[ScorerOptions],
+    **options: Unpack[WatchOptions],
 ) -> WatchCounts:
     """Score the records of a growing file as they arrive; see :mod:`trustassay.live.follow`.
 
@@ -219,7 +222,7 @@ def watch(  # noqa: PLR0913
         once: end with the file as it is now.
         opentelemetry: as of :func:`scorer`.
         tell: receives one line of progress at a time.
-        options: as of :func:`scorer`.
+        options: as of :func:`scorer`, and ``longest_line``, the MiB of the longest line.
 
     Raises:
         As :func:`score`.
@@ -230,7 +233,7 @@ def watch(  # noqa: PLR0913
 
     async def follow() -> WatchCounts:
         metric_list = build_metrics(metric)
-        choices, others = _split_options(options, metric_list, ScorerOptions, ("metric", "out"))
+        choices, others = _split_options(options, metric_list, WatchOptions, ("metric", "out"))
         settings = build_run_options(progress=False, **others)
         folder = RunFolder(Path(out))
         # Replies already paid for are looked up in the run's own store first, then in the shared

@@ -21,6 +21,7 @@ from trustassay.backends.chat_entailer import (
     ChatEntailer,
     EntailmentOptions,
     compute_entailment_by_tokens,
+    compute_yes_probability,
     split_entailment_options,
 )
 from trustassay.backends.resolve import entailer
@@ -401,3 +402,11 @@ def _labels(folder: Path) -> Path:
         "'NEITHER' if 'brothers' in said else 'CONTRADICTS'\n"
     )
     return folder
+
+
+def test_a_log_probability_that_is_not_known_is_absent() -> None:
+    first = TokenLogprob("yes", math.nan, (("Yes", -0.1), ("no", -3.0), ("No", math.nan)))
+    share = compute_yes_probability(Reply("yes", logprobs=(first,)))
+    assert share == pytest.approx(math.exp(-0.1) / (math.exp(-0.1) + math.exp(-3)))
+    alone = TokenLogprob("yes", math.nan)
+    assert compute_yes_probability(Reply("yes", logprobs=(alone,))) is None

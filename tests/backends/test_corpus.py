@@ -169,3 +169,17 @@ def test_the_dump_of_dpr_is_read_as_it_is(tmp_path: Path) -> None:
         Passage("2", 'He sang "Heroes" in 1977.', '"Heroes" (song)'),
         Passage("21015324", "The last one.", 'The "last" one'),
     ]
+
+
+@pytest.mark.parametrize("name", ["c.tsv.gz", "c.jsonl.gz", "c.txt.gz"])
+def test_a_packed_line_of_any_length_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    from trustassay.backends import corpus
+
+    monkeypatch.setattr(corpus, "LONGEST_LINE_MIB", 1)
+    path = tmp_path / name
+    start = b"id\ttext\na\tb\n" if ".tsv" in name else b'{"text": "b"}\n'
+    size = 70 if ".jsonl" in name else 2
+    path.write_bytes(gzip.compress(start + b"0" * (size * 2**20) + b"\n", 1))
+    assert "has more than" in faults(path)

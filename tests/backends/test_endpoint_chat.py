@@ -369,11 +369,13 @@ def test_bodies_without_a_reply(wire: str, body: Any) -> None:
 
 
 @pytest.mark.parametrize("number", [{}, {"logprob": None}, {"logprob": "nan"}])
-def test_a_reply_with_a_token_without_a_number_is_a_reply_without_tokens(number: Any) -> None:
+def test_a_token_without_a_number_costs_the_other_tokens_nothing(number: Any) -> None:
     content = [{"token": "a", **number}, {"token": "b", "logprob": -0.1}]
     body = {"choices": [{"message": {"content": "ab"}, "logprobs": {"content": content}}]}
     reply = read("openai", body, ChatRequest.of("?", logprobs=0))
-    assert (reply.text, reply.logprobs, reply.dropped) == ("ab", None, ("logprobs",))
+    assert (reply.text, reply.dropped) == ("ab", ())
+    assert reply.logprobs is not None
+    assert [token.known for token in reply.logprobs] == [[], [("b", -0.1)]]
 
 
 @pytest.mark.parametrize(
@@ -548,6 +550,8 @@ def test_embeddings_for_callers_that_cannot_wait(server: LlmServer) -> None:
         {"data": [{"index": 0, "embedding": [1, 2]}, {"index": 1, "embedding": [1]}]},
         {"data": [{"index": 0, "embedding": "???"}, {"index": 1, "embedding": "AAAA"}]},
         {"data": [{"index": 0}, {"index": 1}]},
+        {"data": [{"index": 0, "embedding": [1, np.nan]}, {"index": 1, "embedding": [1, 2]}]},
+        {"data": [{"index": 0, "embedding": [1, np.inf]}, {"index": 1, "embedding": [1, 2]}]},
     ],
 )
 def test_bodies_without_the_vectors(body: Any) -> None:
@@ -557,7 +561,7 @@ def test_bodies_without_the_vectors(body: Any) -> None:
         return body
 
     embedder._http.post = post
-    with pytest.raises(CallError, match="does not have a vector for each text") as error:
+    with pytest.raises(CallError, match="not have a vector of finite numbers for each") as error:
         asyncio.run(embedder.avectors(["a", "b"]))
     assert error.value.kind == "malformed"
 
@@ -572,3 +576,34 @@ def test_vectors_come_in_order_and_as_base64() -> None:
     embedder._http.post = post
     found = asyncio.run(embedder.avectors(["a", "b"]))
     np.testing.assert_allclose(found, [[0.6, 0.8], [0.0, 1.0]], atol=1e-6)
+
+
+ANTHROPIC = {"content": [{"type": "text", "text": "Yes."}], "stop_reason": None, "usage": None}
+GEMINI = {"candidates": [{"content": {"parts": [{"text": "Yes."}]}, "finishReason": None}]}
+OPENAI = {"choices": [{"message": {"content": "Yes."}, "finish_reason": None}], "usage": None}
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", "[]", "7"])
+@pytest.mark.parametrize(
+    ("wire", "body"), [("openai", OPENAI), ("anthropic", ANTHROPIC), ("gemini", GEMINI)]
+)
+def test_what_is_no_reason_costs_no_reply(wire: str, body: Any, value: str) -> None:
+    chat: Any = resolve.chat(f"{wire}:m@http://localhost")
+    reply = chat.read(json.loads(json.dumps(body).replace("null", value)))
+    assert (reply.text, reply.finish, reply.prompt_tokens) == ("Yes.", None, None)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_log_probabilities_that_are_not_finite_are_absent(number: str) -> None:
+    chat: Any = resolve.chat("openai:m@http://localhost")
+    body = {"choices": [{"message": {"content": "Yes."}, "logprobs": {"content": [{}, {}]}}]}
+    first, second = body["choices"][0]["logprobs"]["content"]  # type: ignore[index]
+    first |= {"token": "Yes", "logprob": -0.5, "top_logprobs": [{"token": "No", "logprob": 7.5}]}
+    second |= {"token": ".", "logprob": -0.1}
+    reply = chat.read(json.loads(json.dumps(body).replace("7.5", number)))
+    assert reply.text == "Yes."
+    assert reply.logprobs == (("Yes", -0.5, ()), (".", -0.1, ()))
+    second["logprob"] = 7.5
+    reply = chat.read(json.loads(json.dumps(body).replace("7.5", number)))
+    assert reply.logprobs is not None
+    assert [token.known for token in reply.logprobs] == [[("Yes", -0.5)], []]

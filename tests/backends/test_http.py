@@ -346,3 +346,9 @@ NAMES = ("temperature", "seed", "stop", "logprobs", "top_logprobs", "max_tokens"
 )  # fmt: skip
 def test_which_parameter_is_refused(said: str, refused: str | None) -> None:
     assert find_refused_parameter(RefusalError("", said), NAMES) == refused
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_reply_that_is_nested_too_deeply_is_malformed_or_refused(status: int) -> None:
+    error = failing(saying("[" * 100_000, status))
+    assert error.kind == ("malformed" if status == 200 else "refused")

@@ -21,7 +21,7 @@ def test_help_shows_every_command_in_a_group(cli: Cli) -> None:
 def test_help_shows_the_most_used_options_and_help_all_the_others(cli: Cli) -> None:
     short, long = cli("score", "--help").out, cli("score", "--help-all").out
     assert "--model" in short and "--longest-answer" not in short
-    assert "Show 43 more options, too." in short and "--help-all" not in long
+    assert "Show 44 more options, too." in short and "--help-all" not in long
     assert "--longest-answer" in long.partition("\nCost and speed:\n")[2]
     assert "--help-all" not in cli("view", "--help").out  # it has few
 

@@ -409,9 +409,21 @@ def test_what_is_stored_is_json(number: float) -> None:
     "value",
     [
         *(None, {}, {"content": []}, {"content": [{"token": "a"}]}),
-        {"content": [{"token": "a", "logprob": -1.0}, {"token": "b"}]},
+        {"content": [{"token": "a", "logprob": math.nan}]},
+        {"content": [{"token": "a", "logprob": math.inf}]},
         {"tokens": [1], "token_logprobs": [-1]},
     ],
 )
-def test_incomplete_tokens_of_a_reply_are_none(value: Any) -> None:
+def test_tokens_of_a_reply_without_texts_or_numbers_are_none(value: Any) -> None:
     assert read_token_list(value) is None
+
+
+@pytest.mark.parametrize("number", [None, math.nan, math.inf])
+def test_a_number_that_is_not_known_costs_the_other_tokens_nothing(number: float | None) -> None:
+    alternatives = [{"token": "c", "logprob": number}, {"token": "d", "logprob": -2.0}]
+    second = {"token": "b", "logprob": number, "top_logprobs": alternatives}
+    tokens = read_token_list({"content": [{"token": "a", "logprob": -1.0}, second]})
+    assert tokens is not None
+    assert tokens[0] == ("a", -1.0, ())
+    assert math.isnan(tokens[1].logprob)
+    assert tokens[1].known == [("d", -2.0)]

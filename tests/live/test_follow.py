@@ -373,3 +373,19 @@ def test_a_last_line_of_nested_lists_waits_for_its_end(tmp_path: Path) -> None:
     code, output = watch(path, out, "--once")
     assert code == 0
     assert "has no line end yet and is not read" in output.replace("\n", "")
+
+
+def test_a_line_that_is_too_long_is_a_fault_and_the_others_are_scored(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(1), record(2, more="0" * 2**20), record(3)])
+    limits = ("--metric", "harmonicity", "--once", "--longest-line", "1")
+    code, output = watch(path, out, *limits)
+    assert code == 0, output
+    assert f"{path}:2: record: has more than 1 MiB" in output
+    assert scored(out) == ["q1", "q3"]
+    # The mark of the last line is found again without reading a line whole.
+    append(path, [record(4, more="0" * 2**20)])
+    watch(path, out, *limits)
+    append(path, [record(5)])
+    assert "cut or rewritten" not in watch(path, out, *limits)[1]
+    assert scored(out) == ["q1", "q3", "q5"]

@@ -694,3 +694,30 @@ def test_wrong_options_are_told_at_the_start(options: list[str], words: str) -> 
     assert result.exit_code == 2
     assert words in " ".join(result.output.split())
     assert "secret" not in result.output
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999"])
+@pytest.mark.parametrize("service", ["passing", "blocking"])
+def test_a_number_that_is_not_finite_costs_no_verdict_and_is_null(
+    number: bytes, service: str, request: pytest.FixtureRequest, upstream: Upstream
+) -> None:
+    logprobs = {"content": [{"token": "a", "logprob": 7.5, "top_logprobs": [{"logprob": 7.5}]}]}
+    full = completion(GOOD, usage={"prompt_tokens": 7.5})
+    full["choices"][0]["logprobs"] = logprobs
+    upstream.answer = sends(json.dumps(full).encode().replace(b"7.5", number))
+    found = request.getfixturevalue(service).chat()
+    assert (found.status, found.headers["x-trustassay-status"]) == (200, "scored")
+    told = found.json
+    assert verdict(told)["metrics"]["faithfulness"]["verdict"] == "supported"
+    del told["trustassay"]
+    assert told == json.loads(json.dumps(full).replace("7.5", "null"))
+    assert b"Infinity" not in found.body
+    # Of a stream, each chunk but the last passes as it came.
+    first = chunk({"content": GOOD}, logprobs=7.5).replace(b"7.5", number)
+    last = chunk({}, usage={"prompt_tokens": 7.5}).replace(b"7.5", number)
+    upstream.answer = streams([first, last, b"data: [DONE]\n\n"])
+    found = request.getfixturevalue(service).chat(stream=True)
+    assert found.body.startswith(first)
+    told = json.loads(found.body.split(b"\n\n")[-3].removeprefix(b"data: "))
+    assert told["usage"] == {"prompt_tokens": None}
+    assert verdict(told)["metrics"]["faithfulness"]["verdict"] == "supported"

@@ -8,7 +8,7 @@ seed, no log-probabilities and only one reply per request, and it requires a max
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trustassay.backends.endpoint_chat import EndpointChat, split_system, sum_tokens
+from trustassay.backends.endpoint_chat import EndpointChat, read_finish, split_system, sum_tokens
 from trustassay.backends.http import EndpointAddress, HttpEndpoint
 from trustassay.core.capabilities import ChatRequest, Message, Reply
 
@@ -85,7 +85,7 @@ class AnthropicChat(EndpointChat):
         usage = content.get("usage")
         return Reply(
             text,
-            _FINISH.get(reason, reason),
+            read_finish(reason, _FINISH),
             # Tokens that went into or came from the cache are not in input_tokens, but are paid
             # for.
             sum_tokens(

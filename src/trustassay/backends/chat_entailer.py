@@ -314,7 +314,7 @@ def compute_entailment_by_tokens(reply: Reply) -> Entailment | None:
             break
     mass: dict[EntailmentLabel, float] = dict.fromkeys(ENTAILMENT_LABELS, 0.0)
     # A dict, as the emitted token is mostly also among the alternatives.
-    for text, logprob in dict([(token.token, token.logprob), *token.alternatives]).items():
+    for text, logprob in dict(token.known).items():
         if verdict := _verdict_of_token(text):
             mass[verdict] += math.exp(min(logprob, 0.0))
     total = sum(mass.values())
@@ -339,7 +339,7 @@ def compute_yes_probability(reply: Reply) -> float | None:
     first = reply.logprobs[0]
     mass = {"yes": 0.0, "no": 0.0}
     # "Yes", " yes" and "YES" are different tokens of one answer.
-    for text, logprob in dict([(first.token, first.logprob), *first.alternatives]).items():
+    for text, logprob in dict(first.known).items():
         if (word := text.strip().lower()) in mass:
             mass[word] += math.exp(min(logprob, 0.0))
     total = sum(mass.values())

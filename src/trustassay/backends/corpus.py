@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.core.capabilities import Passage
-from trustassay.core.sample import Problem, clean
+from trustassay.core.sample import LONGEST_LINE_MIB, Problem, clean
+from trustassay.input.bounds import BoundedRows, iter_lines
 from trustassay.input.places import open_text
 from trustassay.input.reading import read_raw_records
 from trustassay.input.records import InputError, RawRecord
@@ -168,7 +169,10 @@ def _read_text_blocks(path: Path) -> Iterator[tuple[str, Passage | str]]:
     title = path.name.removesuffix(".gz").rsplit(".", 1)[0]
     number, block, size = 0, list[str](), 0
     with open_text(path, str(path)) as stream:
-        for line_number, line in enumerate(stream, 1):
+        for line_number, line in enumerate(iter_lines(stream, LONGEST_LINE_MIB), 1):
+            if line is None:
+                yield f"{path}:{line_number}", f"the line has more than {LONGEST_LINE_MIB} MiB"
+                continue
             try:
                 # A byte order mark can only stand at the beginning.
                 text = line.decode("utf-8-sig" if line_number == 1 else "utf-8")
@@ -235,7 +239,9 @@ def _read_table(path: Path, delimiter: str) -> Iterator[RawRecord]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))
     with open_text(path, str(path)) as stream:
         text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
-        rows = csv.reader(text, delimiter=delimiter)
+        lines = BoundedRows(text, LONGEST_LINE_MIB)
+        lines.begin_row(f"{path}:1")
+        rows = csv.reader(lines, delimiter=delimiter)
         try:
             header = [cell.strip() for cell in next(rows, [])]
             if not set(header) & set(_COLUMN_NAMES["text"]):
@@ -244,6 +250,7 @@ def _read_table(path: Path, delimiter: str) -> Iterator[RawRecord]:
                 raise InputError(f"{path}:1: {message}; it reads {' '.join(header)[:80]!r}")
             for row in rows:
                 where = f"{path}:{rows.line_num}"
+                lines.begin_row(f"{path}:{rows.line_num + 1}")
                 if len(row) > len(header):
                     message = f"has {len(row)} cells, but the header has {len(header)}"
                     yield RawRecord(where, None, (Problem("record", message),))

@@ -206,6 +206,12 @@ def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
     return "\n\n".join(system), [message for message in messages if message.role != "system"]
 
 
+def read_finish(reason: Any, names: Mapping[str, str]) -> str | None:
+    """Return why a reply ended, in OpenAI's words where ``names`` has them; ``None`` for what is
+    no text."""
+    return names.get(reason, reason) if isinstance(reason, str) else None
+
+
 def sum_tokens(usage: Any, *names: str) -> int | None:
     """Return the sum of counts of tokens in a response; ``None`` if it has none of them."""
     result = [usage.get(name) for name in names] if isinstance(usage, dict) else []

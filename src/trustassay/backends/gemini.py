@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from trustassay.backends.endpoint_chat import EndpointChat, split_system, sum_tokens
+from trustassay.backends.endpoint_chat import EndpointChat, read_finish, split_system, sum_tokens
 from trustassay.backends.http import EndpointAddress, HttpEndpoint
 from trustassay.core.capabilities import ChatRequest, Message, Reply
 from trustassay.core.token_logprobs import read_token_list
@@ -76,13 +76,13 @@ class GeminiChat(EndpointChat):
             raise self.build_refusal(
                 f"blocked the prompt ({feedback.get('blockReason', 'no reason given')})"
             )
-        first, reason = candidates[0], candidates[0].get("finishReason")
+        first, reason = candidates[0], read_finish(candidates[0].get("finishReason"), _FINISH)
         text = _join_text(first)
         if not text and reason in _BLOCKED:
             raise self.build_refusal(f"blocked its own reply ({reason})")
         usage = body_json.get("usageMetadata")
         # A reply that was blocked in its middle is kept, marked as such.
-        finish = "content_filter" if reason in _BLOCKED else _FINISH.get(reason, reason)
+        finish = "content_filter" if reason in _BLOCKED else reason
         return Reply(
             text,
             finish,

@@ -98,11 +98,13 @@ class OpenAIEmbedder(HttpBackend):
             # The API does not promise the order of the texts.
             rows = sorted(result["data"], key=lambda row: int(row["index"]))
             vectors = np.array([_read_vector(row["embedding"]) for row in rows], dtype=np.float32)
-            if vectors.ndim != 2 or len(vectors) != len(texts):
+            is_finite = np.isfinite(vectors).all()
+            if vectors.ndim != 2 or len(vectors) != len(texts) or not is_finite:
                 raise ValueError
         except (KeyError, TypeError, ValueError, binascii.Error):
             raise CallError(
-                f"{self.name}: the reply does not have a vector for each text", "malformed"
+                f"{self.name}: the reply does not have a vector of finite numbers for each text",
+                "malformed",
             ) from None
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)

@@ -199,7 +199,7 @@ def _score_first_token(reply: Reply, letters: str) -> list[float]:
         return result
     first = reply.logprobs[0]
     letter_mass = 0.0
-    for token, logprob in dict([*first.alternatives, (first.token, first.logprob)]).items():
+    for token, logprob in dict(reversed(first.known)).items():
         index = letters.find(token.strip()) if len(token.strip()) == 1 else -1
         if index >= 0:  # with and without a space before it: the likelier one speaks for both
             result[index] = max(result[index], logprob)

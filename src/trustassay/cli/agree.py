@@ -13,6 +13,7 @@ from trustassay.report.terminal import one_line, print_json, say, show_rows
 from trustassay.runs.options import (
     LABELS,
     Flag,
+    LongestLine,
     Sheet,
     Unit,
 )
@@ -55,6 +56,7 @@ def agree(  # noqa: PLR0913 - one argument an option
     ],
     levels: common.Levels,
     sheet: Sheet,
+    longest_line: LongestLine,
     run: Annotated[
         Path | None,
         Flag(
@@ -93,7 +95,9 @@ def agree(  # noqa: PLR0913 - one argument an option
     )
     from trustassay.runs.units import ANSWER
 
-    ratings, judges = _gather_ratings(source, run, fields, rater, levels, machine, str(sheet or ""))
+    ratings, judges = _gather_ratings(
+        source, run, fields, rater, levels, machine, str(sheet or ""), longest_line
+    )
     if unit not in (None, ANSWER) and run is None:
         raise UsageError(f"--unit {unit}: only a run knows this; expected --run, or --unit answer")
     # Only the run knows the questions, and the unit that it was scored with.
@@ -114,7 +118,7 @@ def agree(  # noqa: PLR0913 - one argument an option
         print_json(result.to_dict() | {"disputes": [dispute.to_dict() for dispute in disputes]})
 
 
-def _gather_ratings(
+def _gather_ratings(  # noqa: PLR0913 - one argument an option
     source: str | None,
     run: Path | None,
     fields: Mapping[str, str],
@@ -122,6 +126,7 @@ def _gather_ratings(
     levels: str | None,
     machines: list[str],
     sheet: str,
+    longest_line: int,
 ) -> tuple[Ratings, set[str]]:
     """Return the ratings of the file and by the judges of the run, and the names of the judges.
 
@@ -149,6 +154,7 @@ def _gather_ratings(
         raters=raters,
         levels=[word for word in (levels or "").split(",") if word.strip()],
         sheet=sheet,
+        longest_line=longest_line,
     )
     ratings, remarks = leave_out_scores(ratings, source)
     for remark in remarks:

@@ -16,6 +16,7 @@ from trustassay.runs.options import (
     Fields,
     Flag,
     Limit,
+    LongestLine,
     Seed,
     SkipBad,
 )
@@ -108,6 +109,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
     answer_span: AnswerSpan,
     limit: Limit,
     skip_bad: SkipBad,
+    longest_line: LongestLine,
     seed: Seed,
     write_others: common.WriteOthers,
     host: common.Host,
@@ -170,6 +172,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
             limit=limit,
             domain=domain,
             skip_bad=skip_bad,
+            longest_line=longest_line,
         ),
         read_plan(plan) if plan else None,
     )

@@ -20,6 +20,7 @@ from trustassay.runs.options import (
     LABELS,
     OUTPUT,
     Flag,
+    LongestLine,
     Seed,
 )
 from trustassay.text.words import amount
@@ -159,6 +160,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         ),
     ],
     sheet: Annotated[str, Flag("--sheet", "The sheet of a workbook.", group=INPUT, default="")],
+    longest_line: LongestLine,
     apply: Annotated[
         Path | None,
         Flag(
@@ -204,7 +206,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
             raise UsageError("--apply: the calibrator has label and --at-most; leave these out")
         out = out or Path("decided.csv")
         _keep_inputs([*inputs, apply], [("--out", out)])
-        _apply(apply, sources, score, sheet, out, as_json)
+        _apply(apply, sources, score, sheet, longest_line, out, as_json)
         return
     from trustassay.people.calibrate.command import calibrate as run_calibrate
     from trustassay.people.calibrate.command import is_another_look
@@ -235,6 +237,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         machines=machine,
         fields=fields,
         sheet=sheet,
+        longest_line=longest_line,
         judge=judge,
         truth=truth,
         seed=seed,
@@ -282,7 +285,13 @@ def _read_last(out: Path) -> Calibrator | None:
 
 
 def _apply(
-    calibrator: Path, sources: list[str], score: str, sheet: str, out: Path, as_json: bool
+    calibrator: Path,
+    sources: list[str],
+    score: str,
+    sheet: str,
+    longest_line: int,
+    out: Path,
+    as_json: bool,
 ) -> None:
     from trustassay.people.calibrate.apply import apply_to_table
 
@@ -291,7 +300,9 @@ def _apply(
             f"--apply takes one table; for a run: trustassay report {sources[0]} --calibrator "
             f"{calibrator}"
         )
-    result = apply_to_table(calibrator, sources[0], score=score, sheet=sheet)
+    result = apply_to_table(
+        calibrator, sources[0], score=score, sheet=sheet, longest_line=longest_line
+    )
     result.write(out)
     count, n = int(result.accepted.sum()), len(result.accepted)
     say(f"{amount(n, 'answer')}: {count:,} accepted, {n - count:,} for a person")

@@ -16,6 +16,7 @@ from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.backends.registry import describe_forms
 from trustassay.cli.interrupting import INTERRUPTED, at_work
 from trustassay.core.files import is_disk_full
+from trustassay.core.sample import LONGEST_LINE_MIB
 from trustassay.core.tracebacks import locate_error, write_internal_error
 from trustassay.errors import BackendError, FaultsError, UsageError
 from trustassay.report.terminal import INTERNAL, complain, one_line, say
@@ -326,6 +327,7 @@ def default_metrics(
         records.get("fields"),
         sheet=records.get("sheet"),
         answer_span=records.get("answer_span"),
+        longest_line=records.get("longest_line", LONGEST_LINE_MIB),
         retrieves="retriever" in given_backends,
     )
     say(f"{describe_metrics(result.metrics)}: {result.reason}")

@@ -220,7 +220,8 @@ def score(  # noqa: PLR0913 - one argument an option
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         # Only these options apply to a growing file.
         watch_options: dict[str, Any] = {"fields": records.get("fields", {}), "seed": seed}
-        watch_options["answer_span"] = records.get("answer_span")
+        of_lines = {"answer_span", "longest_line"}
+        watch_options |= {name: value for name, value in records.items() if name in of_lines}
         watch_options |= {**spending, **sizes, **backends}
         following.watch(sources, metric, out, watch_options)
         return

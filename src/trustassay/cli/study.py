@@ -13,6 +13,7 @@ from trustassay.runs.options import (
     INPUT,
     OUTPUT,
     Flag,
+    LongestLine,
     Seed,
     Sheet,
 )
@@ -54,6 +55,7 @@ def study(  # noqa: PLR0913 - one argument an option
         ),
     ],
     sheet: Sheet,
+    longest_line: LongestLine,
     ratings: common.Ratings,
     by: Annotated[
         list[str],
@@ -114,6 +116,7 @@ def study(  # noqa: PLR0913 - one argument an option
         machines=machine,
         fields=fields,
         sheet=str(sheet or ""),
+        longest_line=longest_line,
         seed=seed,
         resamples=resamples,
     )

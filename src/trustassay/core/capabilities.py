@@ -107,9 +107,15 @@ class TokenLogprob(NamedTuple):
     token: str
     """Its text."""
     logprob: float
-    """Its natural log-probability."""
+    """Its natural log-probability; NaN where it is not known."""
     alternatives: tuple[tuple[str, float], ...] = ()
     """The most likely tokens at its position, with their log-probabilities."""
+
+    @property
+    def known(self) -> list[tuple[str, float]]:
+        """The token and its alternatives, as far as their log-probabilities are known."""
+        pairs = ((self.token, self.logprob), *self.alternatives)
+        return [(text, logprob) for text, logprob in pairs if not math.isnan(logprob)]
 
     def to_json(self, max_alternatives: int) -> list[Any]:
         """Return the form in which a sample stores it: numbers to four digits, others as ``null``.

@@ -153,6 +153,8 @@ class Sample:
         return fields | dict(self.metadata)
 
 
+LONGEST_LINE_MIB = 64
+"""MiB of a record that is read: thirty times the longest texts that are assessed together."""
 CANONICAL_FIELDS = tuple(f.name for f in dataclasses.fields(Sample) if f.name != "metadata")
 TOKENS_FIELD = "token_logprobs"
 """Field of a sample with the tokens of its response and their log-probabilities, in any form that

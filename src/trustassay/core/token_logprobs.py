@@ -117,11 +117,13 @@ def fit_tokens(value: Any, text: str) -> FittedTokens:
 
 
 def read_token_list(value: Any) -> tuple[TokenLogprob, ...] | None:
-    """Return the first list of tokens in an endpoint's reply; ``None`` unless each is complete."""
+    """Return the first list of tokens in an endpoint's reply; ``None`` unless each has a text.
+
+    A log-probability is NaN where it is not known, which costs the other tokens nothing.
+    """
     tokens = next((item for item in find_token_lists(value) if isinstance(item, list)), [])
     result = [TokenLogprob(t.text, t.logprob, t.alternatives) for t in tokens if t.text is not None]
-    is_complete = not any(math.isnan(token.logprob) for token in result)
-    return tuple(result) if result and len(result) == len(tokens) and is_complete else None
+    return tuple(result) if result and len(result) == len(tokens) else None
 
 
 def _states_nothing(value: Any, depth: int = MAX_DEPTH) -> bool:
@@ -360,7 +362,7 @@ def _read_bytes(value: Any) -> bytes | None:
 def read_logprob(value: Any) -> float:
     """Return a log-probability as a number, NaN for what is none.
 
-    It may be minus infinity, and above 0, which no log-probability is.
+    It may be minus infinity, and a finite number above 0, which no log-probability is.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
@@ -370,6 +372,9 @@ def read_logprob(value: Any) -> float:
         return math.nan
     if result <= VERY_UNLIKELY:
         return -math.inf
+    # A server that failed to compute it: no token is more than certain.
+    if result == math.inf:
+        return math.nan
     return 0.0 if 0 < result <= ROUNDING else result
 
 

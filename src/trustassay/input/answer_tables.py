@@ -11,9 +11,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from trustassay.core.sample import Sample, SampleError
+from trustassay.core.sample import LONGEST_LINE_MIB, Sample, SampleError
 from trustassay.errors import did_you_mean
-from trustassay.input.reading import paths_of, read_raw_records, read_records_in_memory
+from trustassay.input.reading import (
+    paths_of,
+    read_raw_records,
+    read_records_in_memory,
+    refuse_many_fields,
+)
 from trustassay.input.recognising import ABSENT, reach, recognise
 from trustassay.input.records import (
     InputError,
@@ -142,7 +147,12 @@ class AnswerTable:
         return values[0] if values else None
 
 
-def read_answer_table(source: Any, wanted: Collection[str], sheet: str = "") -> AnswerTable:
+def read_answer_table(
+    source: Any,
+    wanted: Collection[str],
+    sheet: str = "",
+    longest_line: int = LONGEST_LINE_MIB,
+) -> AnswerTable:
     """Read a table.
 
     Args:
@@ -150,6 +160,7 @@ def read_answer_table(source: Any, wanted: Collection[str], sheet: str = "") -> 
             iterable of records.
         wanted: the columns that the user names, by which a header is known.
         sheet: the sheet of a workbook; empty for the one with a wanted column.
+        longest_line: MiB of the longest record.
 
     Raises:
         InputError: it cannot be read, has no rows, or some of its rows cannot be read. A damaged
@@ -160,7 +171,9 @@ def read_answer_table(source: Any, wanted: Collection[str], sheet: str = "") -> 
     if paths := paths_of(source):
         name = ", ".join(paths)
         raws: Iterable[RawRecord] = (
-            raw for path in paths for raw in read_raw_records(path, {}, sheet, columns)
+            raw
+            for path in paths
+            for raw in read_raw_records(path, {}, sheet, columns, longest_line)
         )
     else:
         raws, name = read_records_in_memory(source, {})
@@ -178,7 +191,7 @@ def _read_rows(
     raws: Iterable[RawRecord], name: str, wanted: Collection[str], faults: list[str]
 ) -> Iterator[TableRow]:
     of_traces: list[RawRecord] = []
-    for raw in raws:
+    for raw in refuse_many_fields(raws):
         if raw.problems:
             problem = raw.problems[0]
             faults.append(f"{raw.where}: {problem.field}: {problem.message}")

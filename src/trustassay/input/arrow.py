@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
-from trustassay.core.sample import Problem
+from trustassay.core.sample import LONGEST_LINE_MIB, Problem
+from trustassay.input.bounds import find_long_cells
 from trustassay.input.recognising import find_columns
 from trustassay.input.records import (
     InputError,
@@ -21,7 +22,10 @@ MAX_SLICE_ROWS = 1024
 
 
 def read_batches(
-    batches: Iterable[Any], name: str, fields: Mapping[str, str]
+    batches: Iterable[Any],
+    name: str,
+    fields: Mapping[str, str],
+    longest_line: int = LONGEST_LINE_MIB,
 ) -> Iterator[RawRecord]:
     """Yield the rows of batches as raw records.
 
@@ -29,6 +33,7 @@ def read_batches(
         batches: batches of Arrow that have the same columns.
         name: the name of the input, for messages.
         fields: names of columns by canonical field; each column must exist.
+        longest_line: MiB of the longest cell.
     """
     number = 0
     for batch in batches:
@@ -37,17 +42,26 @@ def read_batches(
         if number == 0:
             check_columns(columns, name, fields)
             question_columns = find_columns(columns, fields).get("question", ())
+        has_long_cells = batch.nbytes > longest_line * 2**20
         for row in zip(*map(_read_cells, batch.columns), strict=True):
             number += 1
             cells = dict(zip(columns, row, strict=True))
+            if has_long_cells:
+                cells |= find_long_cells(cells, longest_line)
             yield _build_record(cells, question_columns, f"{name}: row {number}")
 
 
-def slice_batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield batches in slices of at most :data:`MAX_SLICE_ROWS` rows, to bound the memory."""
+def slice_batches(batches: Iterable[Any], longest_line: int = LONGEST_LINE_MIB) -> Iterator[Any]:
+    """Yield batches in slices of at most :data:`MAX_SLICE_ROWS` rows, to bound the memory.
+
+    Slices have fewer rows if these would have more than ``longest_line`` MiB in the mean.
+    """
     for batch in batches:
-        for start in range(0, batch.num_rows, MAX_SLICE_ROWS):
-            yield batch.slice(start, min(MAX_SLICE_ROWS, batch.num_rows - start))
+        # Of the batch, as the size of a slice counts the texts before it.
+        mean_bytes = batch.nbytes / max(batch.num_rows, 1)
+        most_rows = max(1, min(MAX_SLICE_ROWS, int(longest_line * 2**20 / max(mean_bytes, 1))))
+        for start in range(0, batch.num_rows, most_rows):
+            yield batch.slice(start, min(most_rows, batch.num_rows - start))
 
 
 def is_arrow_error(error: BaseException) -> bool:

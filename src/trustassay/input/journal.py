@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trustassay.core.sample import LONGEST_LINE_MIB
+from trustassay.input.bounds import iter_lines
 from trustassay.input.records import InputError
 
 ACTION = "action"
@@ -132,8 +134,10 @@ def read_complete_lines(path: Path) -> Iterator[tuple[str, dict[str, Any], bytes
         OSError: the file cannot be read.
     """
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter_lines(file, LONGEST_LINE_MIB), 1):
             where = f"{path}:{number}"
+            if line is None:
+                raise InputError(f"{where}: damaged (is too long); restore or remove it")
             # Cut off by a crash, or still being written.
             if not line.endswith(b"\n"):
                 return

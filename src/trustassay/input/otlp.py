@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from trustassay.errors import install_command
+from trustassay.input.bounds import read_document
 from trustassay.input.places import InputFile, open_text
 from trustassay.input.records import InputError, RawRecord
 
@@ -55,10 +56,10 @@ def decode_messages(data: bytes, name: str) -> list[dict[str, Any]]:
     return list(result.values())
 
 
-def read_records(path: InputFile, name: str) -> Iterator[RawRecord]:
+def read_records(path: InputFile, name: str, longest_line: int) -> Iterator[RawRecord]:
     """Yield the messages of a file as raw records."""
     with open_text(path, name) as stream:
-        data = stream.read()
+        data = read_document(stream, name, longest_line)
     for number, record in enumerate(decode_messages(data, name), 1):
         yield RawRecord(f"{name}: message {number}", record)
 

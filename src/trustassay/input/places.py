@@ -389,6 +389,8 @@ def _determine_kind_by_content(path: Path) -> str:
     if start == ZIP:
         return ".xlsx"
     with open_text(path, STANDARD_INPUT_NAME) as stream:
-        first = next((line for line in stream if not line.isspace()), b"")
-    first = first.removeprefix(b"\xef\xbb\xbf").lstrip()
+        # In pieces, as a line may have any length.
+        first = stream.read(_PIECE).removeprefix(b"\xef\xbb\xbf").lstrip()
+        while not first and (piece := stream.read(_PIECE)):
+            first = piece.lstrip()
     return ".json" if first.startswith((b"{", b"[")) else ".csv"

@@ -22,7 +22,7 @@ from trustassay.core.labels import (
     parse_number,
     read_word,
 )
-from trustassay.core.sample import clean
+from trustassay.core.sample import LONGEST_LINE_MIB, clean
 from trustassay.errors import did_you_mean
 from trustassay.input.answer_tables import read_answer_table
 from trustassay.input.journal import UNEQUAL, is_journal, read_journal
@@ -117,6 +117,7 @@ def read_ratings(
     raters: Sequence[str] = (),
     levels: Sequence[str] = (),
     sheet: str = "",
+    longest_line: int = LONGEST_LINE_MIB,
 ) -> Ratings:
     """Read ratings from a file, a frame or records.
 
@@ -136,6 +137,7 @@ def read_ratings(
         levels: all levels of an ordinal scale, the lowest first: numbers, a range of whole numbers
             such as ``1..5``, or words.
         sheet: the sheet of a workbook.
+        longest_line: MiB of the longest record.
 
     Raises:
         InputError: the file cannot be read, a column or one of ``raters`` is missing, or ratings
@@ -165,7 +167,8 @@ def read_ratings(
         levels = levels or journal.levels or (choices if numeric else ())
         unequal = journal.start.get("chances") == UNEQUAL
     else:
-        table = read_answer_table(source, {"item", "id", *fields.values(), *raters}, sheet)
+        wanted = {"item", "id", *fields.values(), *raters}
+        table = read_answer_table(source, wanted, sheet, longest_line)
         path, rows = table.name, table.list_records()
     if not rows:
         raise InputError(f"{path}: no ratings in it")

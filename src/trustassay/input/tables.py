@@ -5,16 +5,24 @@ import io
 import re
 import shlex
 import zipfile
+import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
+from xml.parsers import expat
 
 from trustassay.core.progress import tell_once
-from trustassay.core.sample import Problem, write_number
+from trustassay.core.sample import LONGEST_LINE_MIB, Problem, write_number
 from trustassay.errors import did_you_mean, install_command
+from trustassay.input.bounds import (
+    BoundedRows,
+    describe_excess,
+    describe_many_fields,
+)
 from trustassay.input.layouts import explain_missing
 from trustassay.input.places import InputFile, open_text
 from trustassay.input.proposals import find_unknown_fields
@@ -107,9 +115,11 @@ def _find_unknown_fields(
 
 
 def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) -> None:
-    """Raise :class:`InputError` if columns have the same name, or a column of ``--field`` is
-    missing."""
-    twice = sorted({column for column in columns if columns.count(column) > 1})
+    """Raise :class:`InputError` if columns have the same name or are too many, or a column of
+    ``--field`` is missing."""
+    if message := describe_many_fields(len(columns)):
+        raise InputError(f"{name}: the header {message}")
+    twice = sorted(column for column, count in Counter(columns).items() if count > 1)
     if twice:
         raise InputError(
             f"{name}: the header names {', '.join(twice)} more than once; expected a name of its "
@@ -149,7 +159,8 @@ def write_numbers(cells: dict[str, Any], columns: Iterable[str]) -> None:
 
 
 MAX_CELL_CHARACTERS = 2**31 - 1
-"""Characters of a cell; the limit of ``csv`` itself is 131,072, too few for long passages."""
+"""Characters of a cell for ``csv``, whose own limit of 131,072 is too few for long passages. The
+longest row is limited by :class:`~trustassay.input.bounds.BoundedRows`."""
 SAVE_AS_UTF8 = "save the table as CSV UTF-8 (in Excel: Save As)"
 _MAX_START_BYTES = 2**16
 """Bytes at the start of a table that are searched for its header."""
@@ -277,6 +288,7 @@ def read_csv_records(
     delimiter: str,
     header: list[str] | None = None,
     wanted: Collection[str] = (),
+    longest_line: int = LONGEST_LINE_MIB,
 ) -> Iterator[RawRecord]:
     """Yield the records of a table.
 
@@ -288,11 +300,12 @@ def read_csv_records(
         header: the names of the columns, for a file without a header. Otherwise the header is
             found in the file, and lines above it, such as a title, are not read.
         wanted: the columns by which the header is known; without any, by that of a question.
+        longest_line: MiB of the longest row; a longer one raises :class:`InputError`.
     """
     result = TableHeader(header or (), 0, delimiter)
     if header is None:
         result = read_header(path, name, delimiter, partial(_is_header, fields, wanted))
-    rows = read_csv_rows(path, name, result)
+    rows = read_csv_rows(path, name, result, longest_line)
     for where, row in rows:
         if isinstance(row, csv.Error):
             if header is None:
@@ -312,7 +325,7 @@ def read_csv_records(
 
 
 def read_csv_rows(
-    path: InputFile, name: str, header: TableHeader
+    path: InputFile, name: str, header: TableHeader, longest_line: int
 ) -> Iterator[tuple[str, list[str] | csv.Error]]:
     """Yield the rows with text from the header on, each with its place, or an error for a bad row.
 
@@ -323,6 +336,7 @@ def read_csv_rows(
         path: the file.
         name: the name of the input, for messages.
         header: the header.
+        longest_line: MiB of the longest row.
     """
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))
     encoding = header.encoding
@@ -330,10 +344,12 @@ def read_csv_rows(
     with open_text(path, name) as stream:
         # ``newline=""`` leaves line ends inside quoted cells as they are.
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-        rows = csv.reader(text, delimiter=header.delimiter, strict=True)
+        lines = BoundedRows(text, longest_line)
+        rows = csv.reader(lines, delimiter=header.delimiter, strict=True)
         while True:
             # Taken before the row is read: a quoted cell may span several lines.
             where = f"{name}:{rows.line_num + 1}"
+            lines.begin_row(where)
             try:
                 row = next(rows)
             except StopIteration:
@@ -377,6 +393,13 @@ def has_invalid_utf8(texts: Iterable[str]) -> bool:
 
 MAX_WORKBOOK_BYTES = 2**30
 """Bytes of a workbook after unpacking; a small file may unpack to any size."""
+MAX_WORKBOOK_ROWS = 2**23
+"""Rows of a sheet, of which Excel allows 2**20, and distinct texts of a workbook."""
+MAX_ROW_ELEMENTS = 2**18
+"""Elements of XML in a row; the 16,384 cells that Excel allows have up to eight each."""
+_ROW_DEPTH = 3
+_SMALL_PART_BYTES = 2**20
+"""Bytes of a part of a workbook that need no check: they hold 250,000 elements at most."""
 _RELATIONS = r"xl/worksheets/_rels/([^/]+)\.rels"
 """The part of a workbook that lists what a sheet contains, with the sheet's file name."""
 _FORMULA, _ERROR = "f", "e"
@@ -390,6 +413,7 @@ def read_workbook_records(
     fields: Mapping[str, str],
     sheet: str = "",
     wanted: Collection[str] = (),
+    longest_line: int = LONGEST_LINE_MIB,
 ) -> Iterator[RawRecord]:
     """Yield the records of a sheet.
 
@@ -400,6 +424,7 @@ def read_workbook_records(
         sheet: the title or the number of the sheet; empty for the one with a question column, which
             need not be the first.
         wanted: the columns by which a sheet is known; without any, by that of a question.
+        longest_line: MiB of the longest cell.
 
     Raises:
         InputError: openpyxl is not installed, the file is not a workbook, no sheet or several are
@@ -414,7 +439,7 @@ def read_workbook_records(
             "as CSV"
         ) from error
     # Checked before openpyxl unpacks anything.
-    pivot_sheets = _check_archive(path, name)
+    pivot_sheets = _check_archive(path, name, longest_line)
     try:
         with path.open("rb") as file:
             book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
@@ -430,22 +455,70 @@ def read_workbook_records(
         raise InputError(f"{name}: is not a readable workbook of Excel ({reason})") from error
 
 
-def _check_archive(path: InputFile, name: str) -> Sequence[str]:
-    """Refuse a workbook that is too large; return the file names of sheets with pivot tables."""
+def _check_archive(path: InputFile, name: str, longest_line: int) -> Sequence[str]:
+    """Refuse a workbook that is too large, or has a cell or row that is; return the file names of
+    sheets with pivot tables."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             size = sum(member.file_size for member in archive.infolist())
             if size > MAX_WORKBOOK_BYTES:
                 message = f"has {size:,} bytes unpacked; save so large a table as CSV"
                 raise InputError(f"{name}: {message}")
+            for member in archive.infolist():
+                if member.file_size > _SMALL_PART_BYTES:
+                    _check_part(archive, member, name, longest_line)
             parts = [re.fullmatch(_RELATIONS, part) for part in archive.namelist()]
             return [part[1] for part in parts if part and b"/pivotTable" in archive.read(part[0])]
-    except zipfile.BadZipFile as error:
+    # Damaged, packed by an unknown method, or encrypted.
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise InputError(
             f"{name}: is not a workbook of Excel ({error}); save it as .xlsx or CSV"
         ) from error
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
+
+
+def _check_part(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, longest_line: int
+) -> None:
+    bounds = _XmlBounds(longest_line)
+    with archive.open(member) as stream:
+        while piece := stream.read(_MAX_START_BYTES):
+            if message := bounds.add(piece):
+                raise InputError(f"{name}: {member.filename}: {message}")
+
+
+class _XmlBounds:
+    """Checks a part of a workbook before openpyxl, which holds a whole row in memory, reads it."""
+
+    def __init__(self, longest_line: int) -> None:
+        self._longest_line = longest_line
+        self._text_bytes = self._depth = self._outer = self._inner = 0
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+
+    def add(self, piece: bytes) -> str | None:
+        """Read a further piece; return what is too long in it, or ``None``."""
+        # No text and no attribute has the sign with which each tag begins.
+        parts = piece.split(b"<")
+        self._text_bytes = len(parts[-1]) + (self._text_bytes if len(parts) == 1 else 0)
+        if self._text_bytes > self._longest_line * 2**20:
+            return f"a cell {describe_excess(self._longest_line)}"
+        # What is no XML is reported by openpyxl.
+        with suppress(expat.ExpatError):
+            self._parser.Parse(piece)
+        is_long = self._outer > MAX_WORKBOOK_ROWS or self._inner > MAX_ROW_ELEMENTS
+        return "has more rows, or cells in a row, than a workbook can have" if is_long else None
+
+    def _start(self, _name: str, _attributes: Any) -> None:
+        self._depth += 1
+        # <worksheet><sheetData><row> and <sst><si><t>.
+        self._outer += self._depth <= _ROW_DEPTH
+        self._inner = self._inner + 1 if self._depth > _ROW_DEPTH else 0
+
+    def _end(self, _name: str) -> None:
+        self._depth -= 1
 
 
 class _WorkbookSheet(NamedTuple):

@@ -20,8 +20,9 @@ from trustassay.calls.client import open_calls
 from trustassay.core.event_loop import TaskLimiter
 from trustassay.core.metric import Inventory, Metric
 from trustassay.core.registry import read_score
-from trustassay.core.sample import Problem, Sample
+from trustassay.core.sample import LONGEST_LINE_MIB, Problem, Sample
 from trustassay.errors import MODEL_NOT_GIVEN, UsageError
+from trustassay.input.bounds import describe_excess, is_beginning, read_line
 from trustassay.input.places import GZIP, START_BYTES, describe_non_text, is_standard_input
 from trustassay.input.reading import LocatedSample
 from trustassay.input.records import InputError, InputFault
@@ -71,17 +72,23 @@ class GrowingFile:
     """
 
     def __init__(
-        self, path: Path, report: Callable[[str], None], *, once: bool, idle_s: float | None
+        self,
+        path: Path,
+        report: Callable[[str], None],
+        *,
+        once: bool,
+        idle_s: float | None,
+        longest_line: int = LONGEST_LINE_MIB,
     ) -> None:
         self.place = FilePosition()
         self.reads_again = False
         self._path, self._report = path, report
-        self._once, self._idle_s = once, idle_s
+        self._once, self._idle_s, self._longest_line = once, idle_s, longest_line
 
     def first(self, count: int) -> list[bytes]:
         """Return the first complete lines, at most ``count``."""
         with self._path.open("rb") as file:
-            return list(islice(_read_complete_lines(file, ending=self._once), count))
+            return list(islice(self._read_complete_lines(file), count))
 
     async def lines(self) -> AsyncIterator[bytes | None]:
         """Yield each complete line after ``place``, and ``None`` whenever there is no new line.
@@ -97,7 +104,7 @@ class GrowingFile:
                 # Asked before reading: lines written to the old file until then are still read.
                 replaced = self._is_replaced(file)
                 before = self.place.line
-                for line in _read_complete_lines(file, ending=self._once):
+                for line in self._read_complete_lines(file):
                     # Updated before the line is yielded, so that the sample can store its own
                     # position.
                     self.place.line, self.place.mark = self.place.line + 1, _hash_line(line)
@@ -122,13 +129,27 @@ class GrowingFile:
                     self._report(f"{self._path}: was cut; read from its beginning")
                     self._restart(file)
 
+    def _read_complete_lines(self, file: IO[bytes]) -> Iterator[bytes]:
+        """Yield complete lines; with ``once`` also a last record without a line end.
+
+        Of a line that is too long, its beginning.
+        """
+        while line := read_line(file, self._longest_line):
+            is_last = self._once and (line.is_long or _is_record(line.content))
+            # An incomplete line is still being written; go back and read it again later.
+            if not (line.has_end or is_last):
+                file.seek(-line.size, os.SEEK_CUR)
+                return
+            yield line.content
+
     def _skip_lines_read(self, file: IO[bytes]) -> None:
         """Skip the lines that were read before, if the file still has the last of them."""
         inode = os.fstat(file.fileno()).st_ino
         if self.place.file == inode:
             line = b""
             for _ in range(self.place.line):
-                line = file.readline()
+                bounded_line = read_line(file, self._longest_line)
+                line = bounded_line.content if bounded_line else b""
             # The same inode, but another line at this number: it was rewritten in place.
             if self.place.line and _hash_line(line) != self.place.mark:
                 self._report(f"{self._path}: was cut or rewritten; read from its beginning")
@@ -154,16 +175,6 @@ class GrowingFile:
 def _hash_line(line: bytes) -> str:
     # Line ends are left out, since the last line may get its line end later.
     return hashlib.blake2b(line.rstrip(b"\r\n"), digest_size=8).hexdigest()
-
-
-def _read_complete_lines(file: IO[bytes], *, ending: bool) -> Iterator[bytes]:
-    """Yield complete lines; with ``ending`` also a last record without a line end."""
-    while line := file.readline():
-        # An incomplete line is still being written; go back and read it again later.
-        if not line.endswith(b"\n") and not (ending and _is_record(line)):
-            file.seek(-len(line), os.SEEK_CUR)
-            return
-        yield line
 
 
 def _is_record(line: bytes) -> bool:
@@ -258,7 +269,9 @@ class Watch:
         self._limit = read_score(metric, "--threshold", threshold)
         self._events = EvaluationEvents.of(opentelemetry)
         self._counts = WatchCounts()
-        self._file = GrowingFile(source, tell, once=once, idle_s=idle_s)
+        self._file = GrowingFile(
+            source, tell, once=once, idle_s=idle_s, longest_line=options.longest_line
+        )
         # With --once there is no first record to wait for.
         self._wait_s = 0.0 if once else idle_s
         self._status_at = time.monotonic()
@@ -378,6 +391,9 @@ class Watch:
 
     def _read_line(self, line: bytes) -> LocatedSample | InputFault:
         where = f"{self._source}:{self._file.place.line}"
+        longest_line = self._options.longest_line
+        if is_beginning(line, longest_line):
+            return InputFault(where, (Problem("record", describe_excess(longest_line)),))
         try:
             record = json.loads(line)
         # Deeply nested JSON raises RecursionError.

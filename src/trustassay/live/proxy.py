@@ -26,7 +26,6 @@ from trustassay.live.requests import (
     RequestError,
     build_error,
     encode_json,
-    parse_json,
     read_json,
     unless_gone,
 )
@@ -41,6 +40,7 @@ from trustassay.live.upstream import (
     empty_chunk,
     format_event,
     has_text,
+    parse_upstream_json,
     read_events,
     returnable_headers,
     without_choices,
@@ -323,7 +323,7 @@ def _parse_completion(body: bytes) -> dict[str, Any]:
         RequestError: the reply is no completion (502).
     """
     try:
-        result = parse_json(body, "the reply")
+        result = parse_upstream_json(body, "the reply")
     except RequestError:
         result = None
     choices = result.get("choices") if isinstance(result, dict) else None

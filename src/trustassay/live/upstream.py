@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -194,6 +196,31 @@ class StreamEvent(NamedTuple):
     """The chunk of a completion that it holds, if any."""
 
 
+def parse_upstream_json(text: bytes, where: str) -> Any:
+    """Parse JSON of the upstream; raises as :func:`~trustassay.live.requests.parse_json`.
+
+    Numbers that are not finite, such as the ``NaN`` of a log-probability, become null: JSON has no
+    form for them, and the answer beside them can be judged.
+    """
+    try:
+        return parse_json(text, where)
+    except RequestError as error:
+        try:
+            content = json.loads(
+                text.decode("utf-8-sig"), parse_constant=lambda _: None, parse_float=_parse_finite
+            )
+            strict_text = json.dumps(content).encode()
+        except (ValueError, RecursionError):
+            raise error from None
+        return parse_json(strict_text, where)
+
+
+def _parse_finite(text: str) -> float | None:
+    # 1e999 is a number of JSON, and infinity in Python.
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
 async def read_events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[StreamEvent]:
     """Yield the events of a stream up to ``[DONE]``; the last event may lack its blank line.
 
@@ -234,7 +261,7 @@ def _parse_event(raw: bytes) -> StreamEvent:
         return StreamEvent(raw, None, None)
     data = b"\n".join(result)
     try:
-        chunk = parse_json(data, "an event")
+        chunk = parse_upstream_json(data, "an event")
     except RequestError:
         chunk = None
     if not isinstance(chunk, dict):

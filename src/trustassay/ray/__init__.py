@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from trustassay.core.event_loop import run_anywhere
 from trustassay.core.progress import StepProgress, tell
+from trustassay.core.sample import LONGEST_LINE_MIB
 
 # Everything else is imported inside the functions, so that `import trustassay.ray` is fast.
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def shard(  # noqa: PLR0913 - one argument an option
     limit: int | None = None,
     skip_bad: bool = False,
     answer_span: str | None = None,
+    longest_line: int = LONGEST_LINE_MIB,
     whole: bool = False,
     progress: bool = False,
 ) -> Shards:
@@ -57,6 +59,7 @@ def shard(  # noqa: PLR0913 - one argument an option
         limit=limit,
         skip_bad=skip_bad,
         answer_span=answer_span,
+        longest_line=longest_line,
         progress=progress,
     )
     return run_anywhere(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from trustassay.core.sample import Sample
+from trustassay.core.sample import LONGEST_LINE_MIB, Sample
 from trustassay.input.reading import paths_of, read_samples
 from trustassay.input.records import FieldNames, InputFault
 from trustassay.judging.refusal import find_refusal_in_words
@@ -33,6 +33,7 @@ def choose_metric(
     *,
     sheet: str | int | None = None,
     answer_span: str | None = None,
+    longest_line: int = LONGEST_LINE_MIB,
     retrieves: bool = False,
 ) -> MetricChoice:
     """Choose the metrics for samples by what most of their answers look like.
@@ -53,7 +54,8 @@ def choose_metric(
         source, unread_source = first_records, chain(first_records, records)
         # The first records may be a part of a trace, without the span of this name.
         answer_span = None
-    samples = list(_read_first_samples(source, fields or {}, sheet=sheet, answer_span=answer_span))
+    options = {"sheet": sheet, "answer_span": answer_span, "longest_line": longest_line}
+    samples = list(_read_first_samples(source, fields or {}, **options))
     metrics, reason = _choose_for_samples(samples, retrieves=retrieves)
     return MetricChoice(metrics, reason, unread_source)
 
@@ -104,14 +106,19 @@ def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], s
 
 
 def has_unanswered(
-    source: Source, fields: FieldNames | None = None, sheet: str | int | None = None
+    source: Source,
+    fields: FieldNames | None = None,
+    sheet: str | int | None = None,
+    longest_line: int = LONGEST_LINE_MIB,
 ) -> bool:
     """Whether one of the first samples has no response; ``False`` for an iterator, which is not
     read.
     """
     if isinstance(source, Iterator):
         return False
-    samples = _read_first_samples(source, fields or {}, sheet=sheet, unanswered=True)
+    samples = _read_first_samples(
+        source, fields or {}, sheet=sheet, unanswered=True, longest_line=longest_line
+    )
     return any(not sample.answered for sample in samples)
 
 

@@ -178,7 +178,9 @@ async def _generate_answers(
 async def _load_models(source: Source, model: Any, options: GenerateOptions) -> Backends:
     """Load the models that answer, and check budget and keys."""
     # The cache of calls is only needed if a question will be asked.
-    will_ask = options.again or has_unanswered(source, options.fields, options.sheet)
+    will_ask = options.again or has_unanswered(
+        source, options.fields, options.sheet, options.longest_line
+    )
     stores = [build_cache_path(options.calls.cache)] if will_ask else None
     choice_by_place = {
         BackendKey("chat", MODEL_ROLE, name): choice

@@ -27,7 +27,7 @@ from trustassay.core.asked import ASKED_FIELD
 from trustassay.core.files import WRITE_NEW, name_in_errors, open_atomic, open_unlinked
 from trustassay.core.metric import Inventory, Metric
 from trustassay.core.progress import Progress, tell
-from trustassay.core.sample import Problem, Sample
+from trustassay.core.sample import LONGEST_LINE_MIB, Problem, Sample
 from trustassay.errors import PortableError, UsageError
 from trustassay.input.arrow import ArrowStream, find_frame_index
 from trustassay.input.places import find_place, is_standard_input, name_of, store_standard_input
@@ -61,8 +61,8 @@ WHY = "why"
 class InputOptions:
     """How a file of samples is read, and models are asked.
 
-    fields, limit, skip_bad, turns, unanswered, sheet, answer_span: of the input. progress: show it.
-    calls: as of a run.
+    fields, limit, skip_bad, turns, unanswered, sheet, answer_span, longest_line: of the input.
+    progress: show it. calls: as of a run.
     """
 
     fields: FieldNames = field(default_factory=dict)
@@ -72,6 +72,7 @@ class InputOptions:
     sheet: str | int | None = None
     unanswered: bool = False
     answer_span: str | None = None
+    longest_line: int = LONGEST_LINE_MIB
     progress: bool | None = False
     calls: CallOptions = field(default_factory=CallOptions)
 
@@ -280,6 +281,7 @@ async def take_in(
         sheet=options.sheet,
         unanswered=options.unanswered,
         answer_span=options.answer_span,
+        longest_line=options.longest_line,
     )
     records: Iterable[LocatedSample | InputFault] = islice(samples, options.limit)
     if not _is_written_by_run(source):

@@ -30,6 +30,7 @@ from typing import (
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.backends.registry import describe_forms
+from trustassay.core.sample import LONGEST_LINE_MIB
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean, trim_traceback
 from trustassay.text.limits import MAX_ANSWER_CHARACTERS
 
@@ -364,6 +365,19 @@ Sheet = Annotated[
         rare=True,
     ),
 ]
+LongestLine = Annotated[
+    int,
+    Flag(
+        "--longest-line",
+        "MiB of the longest line, row or cell that is read; a .json file may have eight times as "
+        "many.",
+        group=INPUT,
+        default=LONGEST_LINE_MIB,
+        least=1,
+        most=1024,
+        rare=True,
+    ),
+]
 AnswerSpan = Annotated[
     str | None,
     Flag(
@@ -474,6 +488,7 @@ class RecordOptions(TypedDict, total=False):
     sheet: Sheet
     skip_bad: SkipBad
     answer_span: AnswerSpan
+    longest_line: LongestLine
 
 
 class DrawOptions(TypedDict, total=False):
@@ -608,6 +623,12 @@ class ScorerOptions(BackendChoices, SpendingOptions, total=False):
     report: bool
 
 
+class WatchOptions(ScorerOptions, total=False):
+    """Options of a scorer of the records of a growing file."""
+
+    longest_line: LongestLine
+
+
 class RescoreOptions(BackendChoices, SpendingOptions, SecondReadingOptions, total=False):
     """How a stored run is scored again; the meanings are those of :class:`ScoreOptions`."""
 
@@ -636,7 +657,7 @@ class ScoreOptions(RescoreOptions, DrawOptions, total=False):
     a list of names. sheet: of a workbook, its title or number. unit: ``"question"`` (the default),
     ``"answer"``, or a field of the samples. turns: ``"last"``, or ``"all"`` answers of a chat log,
     whose unit is then the conversation. answer_span: the name of the span of a trace whose output
-    is the answer. longest_answer: see
+    is the answer. longest_line: see :mod:`trustassay.input.bounds`. longest_answer: see
     :class:`~trustassay.text.limits.TextLimits`. report: whether to write ``report.html``; by
     default if there is a folder. command: what began the run, for messages. why: the metric was
     chosen, where nobody named it. progress: whether it is shown; by default only in a notebook.
@@ -652,6 +673,7 @@ class ScoreOptions(RescoreOptions, DrawOptions, total=False):
     sheet: Sheet
     turns: Turns
     answer_span: AnswerSpan
+    longest_line: LongestLine
     drawn: Mapping[str, Any] | None
     calls_from: Path | None
 

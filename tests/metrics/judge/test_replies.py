@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from trustassay.core.capabilities import TokenLogprob
 from trustassay.metrics.judge.options import SHIPPED, read_rubric
 from trustassay.metrics.judge.replies import read_reply
-from trustassay.metrics.judge.votes import level_logprobs
+from trustassay.metrics.judge.votes import compute_expected_value, level_logprobs
 
 FAULTS = ("none", "several", "outside")
 RUBRICS = [read_rubric(name) for name in SHIPPED]
@@ -118,3 +119,13 @@ def test_log_probabilities_are_those_of_the_token_that_is_read(
     told = [TokenLogprob(token, -float(i), ()) for i, token in enumerate(tokens)]
     found = level_logprobs(told, TRUTH, label)
     assert found == ({} if place is None else {label: -float(place)})
+
+
+def test_a_log_probability_that_is_not_known_costs_the_others_nothing() -> None:
+    """Servers write NaN for a number that they failed to compute; other tokens keep theirs."""
+    score = TokenLogprob(" 4", -0.5, (("5", -2.0),))
+    found = level_logprobs([TokenLogprob("Score", math.nan), score], TRUTH, "4")
+    assert found == {"4": -0.5, "5": -2.0}
+    found = level_logprobs([score._replace(logprob=math.nan)], TRUTH, "4")
+    assert found == {"5": -2.0}
+    assert compute_expected_value(found, TRUTH.values) == (5.0, pytest.approx(math.exp(-2)))

@@ -428,7 +428,7 @@ def level_logprobs(
         text_so_far = before + token.token + (following.token if following else "")
         if is_label and read_reply(text_so_far, scale).label == label:
             logprob_by_label: dict[str, float] = {}
-            for text, logprob in ((token.token, token.logprob), *token.alternatives):
+            for text, logprob in token.known:
                 name = label_by_text.get(text.strip().lower())
                 if name is not None:
                     logprob_by_label[name] = max(logprob, logprob_by_label.get(name, logprob))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from trustassay.core.sample import LONGEST_LINE_MIB
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.input.records import InputError
 from trustassay.people.label.calibration_plan import (
@@ -65,6 +66,7 @@ class SourceOptions:
     machines: Collection[str] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     sheet: str = ""
+    longest_line: int = LONGEST_LINE_MIB
     plan: Path | None = None
     """The plan of ``label --for calibrate``, whose labels are uneven by design."""
     extra: Sequence[str] = ()
@@ -156,7 +158,14 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
     ]
     fields = list(dict.fromkeys([*names, *(name for name in extra if name != NO_GROUP)]))
     columns = [options.score] if options.score else []
-    answers = read_source(source, fields, scores=columns, people=names, sheet=options.sheet)
+    answers = read_source(
+        source,
+        fields,
+        scores=columns,
+        people=names,
+        sheet=options.sheet,
+        longest_line=options.longest_line,
+    )
     if not options.few_labels:
         _check_fields(answers, options)
     column = _choose_column(answers, options.score)

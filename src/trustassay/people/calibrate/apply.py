@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from trustassay.core.files import write_atomic
+from trustassay.core.sample import LONGEST_LINE_MIB
 from trustassay.errors import UsageError
 from trustassay.input.answer_tables import AnswerTable, read_answer_table
 from trustassay.input.records import InputError
@@ -96,7 +97,12 @@ def _write_cell(value: Any) -> Any:
 
 
 def apply_to_table(
-    path: str | os.PathLike[str], source: Any, *, score: str = "", sheet: str = ""
+    path: str | os.PathLike[str],
+    source: Any,
+    *,
+    score: str = "",
+    sheet: str = "",
+    longest_line: int = LONGEST_LINE_MIB,
 ) -> AppliedCalibrator:
     """Decide on the rows of a table.
 
@@ -107,7 +113,7 @@ def apply_to_table(
         path: the calibrator's file.
         source: the table, as for :func:`trustassay.calibrate`.
         score: the column of the score, if it has another name here.
-        sheet: the sheet of a workbook.
+        sheet: the sheet of a workbook. longest_line: MiB of the longest record.
 
     Raises:
         InputError: the calibrator or the table cannot be read, or lacks a column.
@@ -116,7 +122,7 @@ def apply_to_table(
     name = score or calibrator.score.name
     judges = calibrator.score.source.judges
     fields = [*([calibrator.by] if calibrator.by else []), *judges]
-    table = read_answer_table(source, {name, *fields}, sheet)
+    table = read_answer_table(source, {name, *fields}, sheet, longest_line)
     answers = build_table_answers(table, fields, scores=[name])
     (column,) = answers.columns
     of = [str(row.fields.get(calibrator.by) or "") for row in answers.rows]

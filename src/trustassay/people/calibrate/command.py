@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from trustassay.core.sample import LONGEST_LINE_MIB
 from trustassay.errors import UsageError, trim_traceback
 from trustassay.input.records import InputError
 from trustassay.people.calibrate.answers import (
@@ -98,6 +99,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     machines: Collection[str] = (),
     fields: Mapping[str, str] | None = None,
     sheet: str = "",
+    longest_line: int = LONGEST_LINE_MIB,
     judge: str | Sequence[str] = (),
     truth: str = "",
     seed: int = 0,
@@ -125,7 +127,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         previous: the calibrator of the last look.
         plan: the plan of ``label --for calibrate`` by which the answers were chosen for rating.
         ratings, positive, at_least, machines, fields: as for :func:`trustassay.study`.
-        sheet: the sheet of a workbook.
+        sheet: the sheet of a workbook. longest_line: MiB of the longest record.
         judge: columns that name the judge's model, version or prompt; another value later suspends
             the promise.
         truth: a field with adjudicated labels of some rated answers; the promise then includes the
@@ -171,6 +173,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         machines,
         fields or {},
         sheet,
+        longest_line,
         Path(plan) if plan is not None else None,
     )
     answers = read_scored_answers(source, options)

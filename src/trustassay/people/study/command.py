@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from trustassay.core.json_form import JsonForm, as_json
+from trustassay.core.sample import LONGEST_LINE_MIB
 from trustassay.errors import UsageError, did_you_mean, trim_traceback
 from trustassay.input.records import InputError
 from trustassay.people.study.answers import (
@@ -249,6 +250,7 @@ def study(  # noqa: PLR0913 - one argument an option
     machines: Collection[str] = (),
     fields: Mapping[str, str] | None = None,
     sheet: str = "",
+    longest_line: int = LONGEST_LINE_MIB,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Study:
@@ -270,7 +272,7 @@ def study(  # noqa: PLR0913 - one argument an option
         levels: words of an ordinal scale, the lowest first.
         machines: raters of ``ratings`` that are judges: they are scores to be studied.
         fields: columns of ``ratings`` by what they are, ``{"item": "question_id"}``.
-        sheet: the sheet of a workbook.
+        sheet: the sheet of a workbook. longest_line: MiB of the longest record.
         seed: of all resamples. resamples: how often questions are drawn anew.
 
     Raises:
@@ -289,7 +291,9 @@ def study(  # noqa: PLR0913 - one argument an option
     # "source" feeds a baseline: does knowing where an answer comes from suffice?
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
     chosen = as_list(scores)
-    answers = read_source(source, wanted, scores=chosen, people=names, sheet=sheet)
+    answers = read_source(
+        source, wanted, scores=chosen, people=names, sheet=sheet, longest_line=longest_line
+    )
     label_source = LabelSource(
         as_paths(ratings), names, fields or {}, machines, as_list(positive), at_least, levels
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from trustassay.core.json_form import flatten
 from trustassay.core.labels import is_missing, parse_number, parse_percent
-from trustassay.core.sample import question_key
+from trustassay.core.sample import LONGEST_LINE_MIB, question_key
 from trustassay.errors import UsageError
 from trustassay.input.answer_tables import AnswerTable, TableRow, read_answer_table
 from trustassay.input.ratings import RATING_FIELDS
@@ -40,6 +40,7 @@ def read_source(
     scores: Collection[str] = (),
     people: Collection[str] = (),
     sheet: str = "",
+    longest_line: int = LONGEST_LINE_MIB,
 ) -> StudyAnswers:
     """Read the answers of finished runs or of a table.
 
@@ -51,6 +52,7 @@ def read_source(
             not among ``fields``.
         people: those of ``fields`` that people gave, if a judge in a trace has the same name.
         sheet: the sheet of a workbook.
+        longest_line: MiB of the longest record of a table.
 
     Raises:
         RunFolderError, InputError: it cannot be read, or lacks one of ``scores`` or ``people``.
@@ -65,7 +67,9 @@ def read_source(
         return read_answers([Path(path) for path in paths], fields)
     if len(paths) > 1:
         raise UsageError(f"{paths[1]}: expected folders of runs, or one file")
-    table = read_answer_table(paths[0] if paths else source, {*fields, *scores}, sheet)
+    table = read_answer_table(
+        paths[0] if paths else source, {*fields, *scores}, sheet, longest_line
+    )
     return build_table_answers(table, fields, scores=scores, people=people)
 
 
