@@ -9,6 +9,8 @@ import sys
 from importlib.metadata import version
 from typing import Annotated, Any
 
+from starlette.routing import Route
+
 from trustassay.core.event_loop import run_anywhere
 from trustassay.core.sample import SampleError
 from trustassay.errors import BackendError, did_you_mean
@@ -83,6 +85,11 @@ def mcp_part(service: Service) -> Part:
         max_request_body_size=sys.maxsize,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    for route in result.routes:
+        # Without sessions nothing can be streamed to a GET: it would stay open, and the service
+        # would wait for it when it is closed. The protocol foresees 405.
+        if isinstance(route, Route):
+            route.methods = {"POST"}
     return Part(result.routes, running=server.session_manager.run)
 
 

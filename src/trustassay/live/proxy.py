@@ -38,6 +38,7 @@ from trustassay.live.requests import (
 from trustassay.live.service import Service, choose_work_for
 from trustassay.live.upstream import (
     END_MARKER,
+    MAX_CHOICES,
     VERDICT_FIELD,
     StreamedAnswers,
     StreamEvent,
@@ -406,7 +407,7 @@ def _parse_completion(body: bytes) -> dict[str, Any]:
     """Parse a completion, whose choices are objects.
 
     Raises:
-        RequestError: the reply is no completion (502).
+        RequestError: the reply is no completion, or has too many choices (502).
     """
     try:
         result = parse_json(body, "the reply")
@@ -415,6 +416,9 @@ def _parse_completion(body: bytes) -> dict[str, Any]:
     choices = result.get("choices") if isinstance(result, dict) else None
     if not (isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices)):
         raise RequestError(502, "the upstream's reply is not a chat completion")
+    # Each choice is a sample of its own.
+    if len(choices) > MAX_CHOICES:
+        raise RequestError(502, f"the upstream's reply has more than {MAX_CHOICES} choices")
     return dict(result)
 
 
