@@ -195,6 +195,8 @@ def test_over_http_with_a_token() -> None:
             assert 400 <= service.post("/mcp", body, **key).status < 500
         assert service.post("/mcp", b"x" * 10_000_000, **key).status == 413
         assert service.post("/mcp", b"{}", **key, Content_Type="text/plain").status in (400, 415)
+        # A stream that stays open would keep the service from its end.
+        assert service.get("/mcp", **{**key, "Accept": "text/event-stream"}).status == 405
         assert service.get("/health").status == 200
     assert PASSAGE not in service.said
 

@@ -309,6 +309,28 @@ def test_an_upstream_that_is_away_is_a_502() -> None:
     assert "cannot be reached" in found.json["error"]["message"]
 
 
+@pytest.mark.parametrize("status", [101, 600, 999])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/embeddings"])
+def test_a_status_that_cannot_be_passed_on_is_a_502(
+    path: str, status: int, passing: Serving, upstream: Upstream
+) -> None:
+    upstream.answer = sends(json.dumps(completion(GOOD)).encode(), status)
+    reply = passing.post(path, {"messages": MESSAGES})
+    assert (reply.status, reply.json["error"]["type"]) == (502, "upstream_failed")
+    assert str(status) in reply.json["error"]["message"]
+
+
+def test_a_reply_with_more_choices_than_can_be_asked_for_is_a_502(
+    passing: Serving, upstream: Upstream
+) -> None:
+    upstream.answer = says(*[GOOD] * 128)
+    assert len(passing.chat().json["trustassay"]["verdicts"]) == 128
+    upstream.answer = says(*[GOOD] * 129)
+    reply = passing.chat()
+    assert (reply.status, reply.json["error"]["type"]) == (502, "upstream_failed")
+    assert "more than 128 choices" in reply.json["error"]["message"]
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"no JSON", b"[]", b'{"choices": 3}', b'{"choices": [1]}', b'{"a": NaN}', b"[" * 10**5],

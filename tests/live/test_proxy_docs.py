@@ -50,6 +50,9 @@ def test_the_settings_for_clients_can_be_read() -> None:
     import yaml
 
     found = {one.language: one.body for one in blocks(PAGE.read_text(encoding="utf-8"))}
-    (guardrail,) = yaml.safe_load(found["yaml"])["guardrails"]
+    settings = yaml.safe_load(found["yaml"])
+    (guardrail,) = settings["guardrails"]
     assert guardrail["litellm_params"]["mode"] == ["pre_call", "post_call"]
+    # Without it LiteLLM asks nobody for a key.
+    assert settings["general_settings"] == {"master_key": "os.environ/LITELLM_MASTER_KEY"}
     assert json.loads(found["json"])["mcpServers"]["trustassay"]["args"][0] == "mcp"

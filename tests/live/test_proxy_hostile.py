@@ -140,13 +140,58 @@ def test_what_a_page_of_another_site_can_send_is_refused(
         "/v1/chat/completions/../../admin",
         "/v1/%2e%2e/admin",
         "/v1/chat%2fcompletions/..",
-        "/v1/embeddings",
+        "/v1/files",
+        "/v1/embeddings/",
+        "/v1/embeddings/../../admin",
+        "/v1/embeddings/%2e%2e/admin",
+        "/v1/embeddings%2f..%2fadmin",
+        "/v1/embeddings;x",
+        "/v1/../v1/embeddings",
+        "/v1//embeddings",
+        "/v2/embeddings",
         "*",
     ],
 )
 def test_no_other_path_is_passed_on(target: str, service: Serving, upstream: Upstream) -> None:
     assert status(service.raw(request(target=target))) in (400, 404)
     assert upstream.asked == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "..",
+        "../chat/completions",
+        "m/../../admin",
+        "m/%2e%2e/admin",
+        "m%2f..%2f..%2fadmin",
+        "m%2F%2E%2E%2Fadmin",
+        "m%252f..%252fadmin",
+        ".%2e/admin",
+        "m//admin",
+        "m/",
+        "m%5c..%5cadmin",
+        "m%0a",
+        "m%00",
+        "m%3fx=1",
+        "m%23",
+        "m;x",
+        "%e2%80%ae",
+    ],
+)
+def test_an_id_of_a_model_is_no_way_to_another_path(
+    target: str, service: Serving, upstream: Upstream
+) -> None:
+    sent = f"GET /v1/models/{target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    assert status(service.raw(sent.encode())) in (400, 404)
+    assert upstream.asked == []
+
+
+def test_a_path_that_ends_in_a_line_break_is_passed_on_without_it(
+    service: Serving, upstream: Upstream
+) -> None:
+    service.raw(request(target="/v1/embeddings%0a"))
+    assert [one.line for one in upstream.asked] in ([], ["POST /v1/embeddings HTTP/1.1"])
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1"])

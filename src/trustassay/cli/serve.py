@@ -224,10 +224,6 @@ class Integrations:
             raise UsageError("--block-... need --upstream or --guardrail")
         judging = AnswerJudging(self.documents_in, blocking)
         result: list[Callable[[Service], Part]] = []
-        if self.upstream:
-            upstream = Upstream(self.upstream, self.upstream_key, tokens, self.upstream_timeout)
-            # The service does not exist yet: each part is a function that gets it when it serves.
-            result.append(lambda service: proxy_part(service, upstream, judging))
         if self.calibrator:
             names = [metric_from_text(metric).name for metric in metrics]
             result.append(decision_part(self.calibrator, names))
@@ -245,6 +241,11 @@ class Integrations:
         # Events belong to traces; without --otlp they would be ignored without a word.
         elif self.events or self.explanations:
             raise UsageError("--events and --explanations need --otlp")
+        # Last, since it answers for all paths below /v1 that no other part has.
+        if self.upstream:
+            upstream = Upstream(self.upstream, self.upstream_key, tokens, self.upstream_timeout)
+            # The service does not exist yet: each part is a function that gets it when it serves.
+            result.append(lambda service: proxy_part(service, upstream, judging))
         return result
 
     def _build_traces_part(self, out: Path | None) -> "Callable[[Service], Part]":

@@ -18,7 +18,7 @@ from uuid import uuid4
 from trustassay.backends.http import EndpointAddress, check_base
 from trustassay.calls.retry import Endpoint
 from trustassay.core.capabilities import EndpointLimits
-from trustassay.core.files import Appender
+from trustassay.core.files import Appender, DiskFullError
 from trustassay.core.sample import Sample
 from trustassay.core.tracebacks import hide_key
 from trustassay.errors import CallError, CallFault, UsageError

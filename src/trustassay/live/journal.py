@@ -13,11 +13,11 @@ from typing import Any
 from trustassay.core.files import (
     Appender,
     DiskFullError,
+    create_private,
     cut_unfinished,
     is_disk_full,
     open_atomic,
 )
-from trustassay.core.tracebacks import OWNER_ONLY_MODE
 from trustassay.errors import RunFolderError
 
 WAITING_SPANS, WAITING_EVENTS = "waiting-spans.jsonl", "waiting-events.jsonl"
@@ -46,7 +46,7 @@ class WaitingJournal:
             OSError: it cannot be opened.
         """
         self.path = path
-        path.touch(OWNER_ONLY_MODE)
+        create_private(path)
         # A killed process may have left half a line, whose sender got no reply.
         cut_unfinished(path)
         waiting = self._read_lines()

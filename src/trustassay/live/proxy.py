@@ -5,19 +5,23 @@
 2. A reply in one piece is judged and gets the verdict as a field and as headers.
 3. A stream is passed on as it comes, and its last chunk gets the verdict. Where answers may be
    withheld, the stream is read to its end first.
+4. Requests of a fixed list of other paths are passed on as they are, and not judged. Where answers
+   may be withheld, those that make texts are refused, since they would get around the check.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from trustassay.backends.http import LARGE_BODIES_AT_ONCE, BodyError, OversizedError, read_body
@@ -27,11 +31,13 @@ from trustassay.live.requests import (
     build_error,
     encode_json,
     read_json,
+    reply,
     unless_gone,
 )
 from trustassay.live.service import Service, choose_work_for
 from trustassay.live.upstream import (
     END_MARKER,
+    MAX_CHOICES,
     VERDICT_FIELD,
     StreamedAnswers,
     StreamEvent,
@@ -62,19 +68,43 @@ IN_STREAM = "in-stream"
 """The status header of a stream, whose verdict is in the last chunk."""
 EVENT_STREAM = "text/event-stream"
 REPLY_BYTES = 16_000_000
-"""The largest reply of the upstream that is passed on."""
+"""The largest judged reply, or stream, of the upstream that is passed on."""
+PASSED_REPLY_BYTES = 100_000_000
+"""The largest other reply; 2,048 embeddings, the most of a request to OpenAI, have 80,000,000."""
+CHAT_PATH = "/v1/chat/completions"
+PASSED_PATHS = ("/v1/embeddings", "/v1/moderations")
+"""Paths that are passed on as they are. The list is fixed: a path of the upstream that nobody
+thought of could have another effect, or make texts."""
+TEXT_PATHS = ("/v1/completions", "/v1/responses", "/v1/messages")
+"""Paths that make texts; they are passed on as they are unless answers may be withheld."""
+_MODEL_ID = re.compile(r"(?:[\w.:@~+/-]|%2F|%3A|%40)+", re.ASCII | re.IGNORECASE)
+"""The id of a model within a path, as it came; ``%2E`` could hide a step upwards."""
 
 
 def proxy_part(service: Service, upstream: Upstream, judging: AnswerJudging) -> Part:
-    """Return the routes ``/v1/chat/completions`` and ``/v1/models``."""
+    """Return the routes for chats, and for the requests that are passed on as they are."""
     proxy = _Proxy(service, upstream, judging)
     return Part(
         [
-            Route("/v1/chat/completions", proxy.chat, methods=["POST"]),
-            Route("/v1/models", proxy.models, methods=["GET"]),
+            Route(CHAT_PATH, proxy.chat, methods=["POST"]),
+            *(Route(path, proxy.pass_on, methods=["POST"]) for path in PASSED_PATHS),
+            *(Route(path, proxy.pass_texts_on, methods=["POST"]) for path in TEXT_PATHS),
+            Route("/v1/models", proxy.pass_on, methods=["GET"]),
+            Route("/v1/models/{model}", proxy.describe_model, methods=["GET"]),
+            # Ids with a slash. The route above has the form that /openapi.json describes.
+            Route("/v1/models/{model:path}", proxy.describe_model, methods=["GET"]),
+            _LastRoute("/v1/{rest:path}", proxy.refuse_path, methods=()),
         ],
         running=upstream.running,
     )
+
+
+class _LastRoute(Route):
+    """A route for paths that no other one serves, not even by another method (405)."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child_scope = super().matches(scope)
+        return (Match.PARTIAL if match is Match.FULL else match), child_scope
 
 
 class _Proxy:
@@ -84,11 +114,70 @@ class _Proxy:
         self._service, self._upstream, self._judging = service, upstream, judging
         self._room = asyncio.Semaphore(LARGE_BODIES_AT_ONCE)
 
-    async def models(self, request: Request) -> Response:
-        """Pass on the list of models; many clients ask for it first."""
-        response = await self._upstream.send(request, "/models", None)
-        with closing(response):
-            return await self._pass_unchanged(response)
+    async def pass_on(self, request: Request) -> Response:
+        """Pass a request on as it is, and return its reply as it is."""
+        body = None
+        if request.method == "POST":
+            # Refuses what is no JSON: a page of another site can send other types.
+            await read_json(request)
+            body = await request.body()
+        # The path of the route, not that of the request, which may end in a line break.
+        return await self._pass_to(request, request.scope["route"].path, body)
+
+    async def pass_texts_on(self, request: Request) -> Response:
+        """Pass a request for a text on as it is, or refuse it where answers may be withheld."""
+        if not self._judging.blocking:
+            return await self.pass_on(request)
+        path = request.scope["route"].path
+        message = f"answers of {path} cannot be judged, and this service withholds answers by"
+        error = build_error(f"{message} their verdict: use {CHAT_PATH}", "not_allowed")
+        return reply(error, 403)
+
+    async def describe_model(self, request: Request) -> Response:
+        """Pass a request about one model on."""
+        # As it came: a decoded slash could be read as another path.
+        path = request.scope["raw_path"].decode("ascii", "replace")
+        model_id = path.removeprefix("/v1/models/")
+        parts = unquote(model_id).split("/")
+        if not (_MODEL_ID.fullmatch(model_id) and all(part.strip(".") for part in parts)):
+            raise RequestError(404, "/v1/models/ID: the ID is not one of a model")
+        return await self._pass_to(request, path, None)
+
+    async def refuse_path(self, _request: Request) -> Response:
+        """Refuse any other path below /v1."""
+        texts = () if self._judging.blocking else TEXT_PATHS
+        passed = ", ".join([*PASSED_PATHS, *texts, "/v1/models and /v1/models/ID"])
+        message = f"this path is not passed on: {CHAT_PATH} is, with a verdict, and"
+        raise RequestError(404, f"{message} without one {passed}")
+
+    async def _pass_to(self, request: Request, path: str, body: bytes | None) -> Response:
+        """Send a request to a path of the upstream; return its reply, which nobody judges."""
+        self._service.refuse_if_closing()
+
+        async def answer() -> Response:
+            response = await self._upstream.send(request, path.removeprefix("/v1"), body)
+            async with AsyncExitStack() as stack:
+                stack.callback(response.close)
+                # A stream is passed on as it comes; errors, and all else, in one piece.
+                if response.content_type != EVENT_STREAM or not 200 <= response.status < 300:
+                    result = await self._pass_unchanged(response, PASSED_REPLY_BYTES)
+                    result.headers[STATUS] = NOT_JUDGED
+                    return result
+                headers = returnable_headers(response.headers) | {STATUS: NOT_JUDGED}
+                parts = self._pass_events(response)
+                streamed = _ProxyStream(parts, response.status, headers)
+                streamed.open = stack.pop_all()
+                return streamed
+
+        return await unless_gone(request, answer())
+
+    async def _pass_events(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        """Yield the events of a stream as they come."""
+        try:
+            async for event in self._read_events(response):
+                yield event.raw
+        except UpstreamError as error:
+            yield _error_event(error)
 
     async def chat(self, request: Request) -> Response:
         """Pass a chat on and return its judged answer."""
@@ -129,20 +218,22 @@ class _Proxy:
             streamed.open = stack.pop_all()
             return streamed
 
-    async def _pass_unchanged(self, response: aiohttp.ClientResponse) -> Response:
+    async def _pass_unchanged(
+        self, response: aiohttp.ClientResponse, most: int = REPLY_BYTES
+    ) -> Response:
         """Return a response of the upstream as it is, without our key should it quote that."""
-        body = self._upstream.redact(await self._read_reply(response))
+        body = self._upstream.redact(await self._read_reply(response, most))
         return Response(body, response.status, returnable_headers(response.headers))
 
-    async def _read_reply(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read_reply(self, response: aiohttp.ClientResponse, most: int = REPLY_BYTES) -> bytes:
         """Return the body of a response; RequestError (502, 504) if it cannot be read."""
         import aiohttp
 
         try:
             # The semaphore bounds the replies that are in memory together.
-            return await read_body(response, REPLY_BYTES, self._room)
+            return await read_body(response, most, self._room)
         except OversizedError:
-            message = f"the upstream's reply has more than {REPLY_BYTES:,} bytes"
+            message = f"the upstream's reply has more than {most:,} bytes"
             raise RequestError(502, message) from None
         except BodyError as error:
             raise RequestError(502, f"the upstream's reply is {error}") from None
@@ -192,13 +283,7 @@ class _Proxy:
         except UpstreamError as error:
             if pending:
                 yield pending.raw
-            error_fields = {
-                "message": error.detail,
-                "type": "upstream_error",
-                "code": error.status_code,
-            }
-            # The status 200 is sent already, so a failure can only be told as an event.
-            yield format_event({"error": error_fields})
+            yield _error_event(error)
             return
         # The answer is complete: free the upstream's connection before the judging, which may take
         # long.
@@ -253,7 +338,8 @@ class _Proxy:
             raise UpstreamError("the upstream's stream is packed, which was not requested")
         try:
             async for event in read_events(response.content.iter_any(), REPLY_BYTES):
-                yield event
+                # An event may be an error that quotes our key.
+                yield event._replace(raw=self._upstream.redact(event.raw))
         except TimeoutError:
             raise UpstreamError("the upstream did not finish its answer in time", 504) from None
         except (aiohttp.ClientError, OSError):
@@ -311,6 +397,12 @@ class _ProxyStream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
+def _error_event(error: UpstreamError) -> bytes:
+    """Return a failure as an event: the status 200 of a stream has been sent."""
+    fields = {"message": error.detail, "type": "upstream_error", "code": error.status_code}
+    return format_event({"error": fields})
+
+
 def _to_ascii_json(content: Mapping[str, Any]) -> bytes:
     """Return JSON in ASCII, so that half of a surrogate pair is passed on as it was sent."""
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
@@ -320,7 +412,7 @@ def _parse_completion(body: bytes) -> dict[str, Any]:
     """Parse a completion, whose choices are objects.
 
     Raises:
-        RequestError: the reply is no completion (502).
+        RequestError: the reply is no completion, or has too many choices (502).
     """
     try:
         result = parse_upstream_json(body, "the reply")
@@ -329,6 +421,9 @@ def _parse_completion(body: bytes) -> dict[str, Any]:
     choices = result.get("choices") if isinstance(result, dict) else None
     if not (isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices)):
         raise RequestError(502, "the upstream's reply is not a chat completion")
+    # Each choice is a sample of its own.
+    if len(choices) > MAX_CHOICES:
+        raise RequestError(502, f"the upstream's reply has more than {MAX_CHOICES} choices")
     return dict(result)
 
 

@@ -40,6 +40,13 @@ LOADING_REQUEST_S = 5.0
 SWITCH_S = 0.0005
 """Seconds after which a thread that works on a text yields to the event loop. Python's default of
 5 ms would add up, since each step of a request waits for it."""
+HALF_CLOSED_PROBE_S = 1.0
+"""Seconds between the interim responses that show whether a half-closed client is still there."""
+HALF_CLOSED_WAIT_S = 10.0
+"""Seconds without a byte sent after which a half-closed client counts as gone, where no interim
+response can be sent."""
+INTERIM_REPLY = b"HTTP/1.1 100 Continue\r\n\r\n"
+"""A response that clients of HTTP/1.1 read and skip, however often it comes (RFC 9110, 15.2)."""
 RESERVED_FILES = 200
 """Open files that are reserved for everything other than connections."""
 REPLY_WITHIN_S = 0.5
@@ -283,6 +290,13 @@ class BoundedProtocol(H11Protocol):
     It is aborted if the client does not finish the head of a request, or a body that is no longer
     read, within ``slow_s`` seconds of the first byte; if it sends nothing at all; or if it takes no
     part of a reply for that long. (Bodies that are read are limited by ``BodyLimiter``.)
+
+    A client that ends its side after a whole request (``shutdown(SHUT_WR)``) gets its reply. One
+    that closed the connection altogether sends the same FIN: only its answer to bytes of ours, a
+    reset, tells them apart. So the reply itself is the test, and until it begins an interim
+    response is sent every ``HALF_CLOSED_PROBE_S``; a write after the reset ends the connection, and
+    with it the work on the reply. Where no interim response is allowed (HTTP/1.0, or a reply that
+    has begun and pauses), the client counts as gone after ``HALF_CLOSED_WAIT_S`` without a write.
     """
 
     slow_s: float
@@ -293,6 +307,24 @@ class BoundedProtocol(H11Protocol):
     """Aborts the connection while the client is to send."""
     _taking: asyncio.TimerHandle | None = None
     """Aborts the connection while the client does not read its reply."""
+    _probing: asyncio.TimerHandle | None = None
+    """Finds out whether a half-closed client is still there; ``None`` before its end."""
+    _wrote_at: float = 0.0
+    """When the last part of a reply was written, by the clock of the loop."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Create the protocol as uvicorn does, with an application whose writes are timed."""
+        super().__init__(*arguments, **options)
+        application = self.app
+
+        async def run_timed(scope: Any, receive: Any, send: Any) -> None:
+            async def sending(message: Any) -> None:
+                await send(message)
+                self._wrote_at = self.loop.time()
+
+            await application(scope, receive, sending)
+
+        self.app = run_timed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the timer, or refuse the connection if there are too many."""
@@ -319,6 +351,37 @@ class BoundedProtocol(H11Protocol):
             self._sending.cancel()
             self._sending = None
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep the connection if a whole request waits for its reply; otherwise close it."""
+        if not self._is_answering():
+            return False
+        if self._probing is None:
+            self._wrote_at = self.loop.time()
+            self._probing = self.loop.call_later(HALF_CLOSED_PROBE_S, self._probe)
+        return True
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, or close if a half-closed client has sent no other."""
+        super().on_response_complete()
+        if self._probing and not self._is_answering() and not self.transport.is_closing():
+            self.transport.close()
+
+    def _is_answering(self) -> bool:
+        """Whether a request has arrived whole, and its reply is not complete."""
+        cycle = self.cycle
+        return cycle is not None and not (cycle.more_body or cycle.response_complete)
+
+    def _probe(self) -> None:
+        """Write to a half-closed client: to one that is gone the second write fails."""
+        if self.transport.is_closing():
+            return
+        if not self.cycle.response_started and self.scope["http_version"] == "1.1":
+            self.transport.write(INTERIM_REPLY)
+        elif self.loop.time() - self._wrote_at >= HALF_CLOSED_WAIT_S:
+            self.transport.abort()
+            return
+        self._probing = self.loop.call_later(HALF_CLOSED_PROBE_S, self._probe)
+
     def pause_writing(self) -> None:
         """Start the timer: the client does not read its reply."""
         super().pause_writing()
@@ -339,10 +402,10 @@ class BoundedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
         super().connection_lost(exc)
-        for timer in (self._sending, self._taking):
+        for timer in (self._sending, self._taking, self._probing):
             if timer:
                 timer.cancel()
-        self._sending = self._taking = None
+        self._sending = self._taking = self._probing = None
 
     def cut(self) -> None:
         """Close the connection now; a reply that has begun stays without its end."""

@@ -89,7 +89,7 @@ class Upstream:
         The caller reads and closes the response.
 
         Raises:
-            UpstreamError: there is no response, or it is a redirect.
+            UpstreamError: there is no response, it is a redirect, or it has no valid status.
         """
         import aiohttp
         from yarl import URL
@@ -120,6 +120,10 @@ class Upstream:
             response.close()
             message = f"the upstream redirects ({response.status}), which is not followed"
             raise UpstreamError(f"{message}; give --upstream its final address")
+        # Such a status cannot be passed on: the reply would break off.
+        if not 200 <= response.status < 600:
+            response.close()
+            raise UpstreamError(f"the upstream's reply has the status {response.status}")
         return response
 
     def redact(self, body: bytes) -> bytes:
@@ -176,7 +180,7 @@ END_MARKER = b"[DONE]"
 MAX_EVENT_BYTES = 2 * 1024**2
 """Bytes of the largest event."""
 MAX_CHOICES = 128
-"""The most choices of one stream, as many as OpenAI's API allows."""
+"""The most choices of one reply, as many as OpenAI's API allows."""
 _END = re.compile(rb"\r?\n\r?\n")
 _LINES = re.compile(rb"\r?\n")
 _LINE_STARTS = (b"data:", b":", b"event:", b"id:", b"retry:")

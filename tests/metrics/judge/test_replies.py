@@ -128,4 +128,6 @@ def test_a_log_probability_that_is_not_known_costs_the_others_nothing() -> None:
     assert found == {"4": -0.5, "5": -2.0}
     found = level_logprobs([score._replace(logprob=math.nan)], TRUTH, "4")
     assert found == {"5": -2.0}
-    assert compute_expected_value(found, TRUTH.values) == (5.0, pytest.approx(math.exp(-2)))
+    expected_value = compute_expected_value(found, TRUTH.values)
+    assert expected_value is not None
+    assert expected_value == pytest.approx((5.0, math.exp(-2)))
