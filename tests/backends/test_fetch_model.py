@@ -226,8 +226,8 @@ def test_two_processes_do_not_fetch_the_same(hub: Hub, model: RecommendedModel) 
 def test_what_another_process_completed_meanwhile_is_taken(
     hub: Hub, model: RecommendedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slow(part: Path, *, wait: bool) -> object:
-        file = open_locked(part, wait=wait)
+    def slow(part: Path, **options: bool) -> object:
+        file = open_locked(part, **options)
         model.path.write_bytes(CONTENT)
         return file
 

@@ -4,7 +4,6 @@ A line is ``[key, item]``. A line ``[key]`` says that no earlier item of this ke
 """
 
 import json
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -120,8 +119,6 @@ class WaitingJournal:
         waiting = self._read_lines()
         try:
             with open_atomic(self.path) as file:
-                # Before the content is written, so that nobody can read it in between.
-                os.fchmod(file.fileno(), OWNER_ONLY_MODE)
                 file.writelines(line for key in self._sizes for line in waiting.get(key, ()))
         except OSError as error:
             # The file goes on growing; the next key that is dropped tries again.
