@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 import threading
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPException
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,49 @@ def test_a_token_names_the_caller_whatever_the_header_says(tmp_path: Path) -> No
         second = threads.submit(score, tokens[1], "a")
         (tmp_path / "go").touch()
         assert [task.result().status for task in (first, second)] == [200, 200]
+
+
+def test_health_is_ready_only_when_the_models_are_loaded(tmp_path: Path) -> None:
+    (tmp_path / "loading.py").write_text(
+        "import pathlib, time\n"
+        "while not pathlib.Path('go').exists():\n    time.sleep(0.01)\n"
+        "def entail(premise, hypothesis):\n    return (1.0, 0.0, 0.0)\n"
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def ask(method: str, path: str, body: str | None = None) -> tuple[int, dict[str, str], bytes]:
+        connection = HTTPConnection("127.0.0.1", port, timeout=10)
+        with closing(connection):
+            connection.request(method, path, body, JSON)
+            reply = connection.getresponse()
+            return reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read()
+
+    replies: list[tuple[int, dict[str, str], bytes]] = []
+
+    def ask_until_ready() -> None:
+        deadline = time.monotonic() + 30
+        while not replies or replies[-1][0] != 200:
+            assert time.monotonic() < deadline
+            # refused until the process has bound its port
+            with suppress(ConnectionError):
+                replies.append(ask("GET", "/health"))
+                if len(replies) == 1:
+                    replies.append(ask("POST", "/v1/score", json.dumps(record(1))))
+                    (tmp_path / "go").touch()
+            time.sleep(0.02)
+
+    asking = threading.Thread(target=ask_until_ready)
+    asking.start()
+    with serving(tmp_path, "--entailer", "python:loading:entail", port=port) as one:
+        asking.join(30)
+        assert one.score(record(1)).status == 200
+    loading = [reply for reply in replies if reply[0] == 503]
+    assert len(loading) >= 2
+    assert all(body == b'{"status":"loading"}' for _, _, body in loading)
+    assert all(headers["retry-after"] == "1" for _, headers, _ in loading)
+    assert replies[-1][2] == b'{"status":"ready"}'
 
 
 def test_a_client_that_goes_away_gives_its_sample_up(tmp_path: Path) -> None:

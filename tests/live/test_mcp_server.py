@@ -16,7 +16,7 @@ import pytest
 
 from tests.lazily import needed
 from tests.live.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
-from tests.live.running import LEXICAL, Running, serving
+from tests.live.running import LEXICAL, Running, serving, waiting_entailer
 from trustassay import scorer
 from trustassay.live import Service, ServiceSettings
 
@@ -222,6 +222,28 @@ def test_a_client_that_stays_connected_does_not_keep_the_service_from_ending(
         assert raw.recv(100).startswith(b"HTTP/1.1 405 ")
         assert asyncio.run(asyncio.wait_for(stay_connected(one), 15)) == 0
         assert "gave up" not in one.said
+
+
+@pytest.mark.slow
+def test_calls_of_a_client_count_for_its_share(tmp_path: Path) -> None:
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    options = (*waiting_entailer(tmp_path), "--mcp", "--per-caller", "1")
+
+    async def call_twice(one: Running) -> list[Any]:
+        async with Client(streamable_http_client(f"http://{one.host}:{one.port}/mcp")) as client:
+            first = asyncio.create_task(client.call_tool("check_answer", GIVEN))
+            await asyncio.to_thread(one.until, "trustassay_samples_in_progress", 1)
+            second = await client.call_tool("check_answer", GIVEN)
+            (tmp_path / "go").touch()
+            return [await first, second]
+
+    with serving(tmp_path, *options) as one:
+        first, second = asyncio.run(asyncio.wait_for(call_twice(one), 30))
+    assert not first.is_error
+    assert second.is_error
+    assert "each caller may have 1 at once" in words(second)
 
 
 @pytest.mark.slow

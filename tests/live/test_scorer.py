@@ -16,10 +16,12 @@ import pytest
 
 from tests.support import ROOT, Probe, Recorder, lines, record, records, results
 from trustassay import Assay, SampleError, Scorer, ScorerClosedError, score, scorer
+from trustassay.calls.store import CallStore
 from trustassay.core.capabilities import ChatRequest, Models, Reply
 from trustassay.core.files import Appender, DiskFullError
 from trustassay.core.sample import Sample
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
+from trustassay.live.scorer import EXAMPLE
 
 
 def with_scorer(work: Callable[[Scorer], Coroutine[Any, Any, Any]], **options: Any) -> Any:
@@ -475,3 +477,39 @@ def test_threads_are_told_what_opening_and_closing_tell(tmp_path: Path) -> None:
     ):
         found.score(record(0))
         (tmp_path / "run" / "samples.jsonl").unlink()
+
+
+# ---- warming up ----
+
+
+def test_warming_up_asks_the_models_and_keeps_nothing(tmp_path: Path) -> None:
+    recorder = Recorder()
+
+    async def run() -> None:
+        folder = tmp_path / "run"
+        async with scorer(metrics="faithfulness", entailer=recorder, out=folder) as opened:
+            await opened.warm_up()
+            assert recorder.asked
+            assert opened.in_progress == 0
+            assert not (folder / "samples.jsonl").read_bytes()
+            assert not (folder / "assessments.jsonl").read_bytes()
+            store = CallStore(folder / "calls.sqlite")
+            assert store.counts() == {}
+            store.close()
+            # what was asked then is not remembered: the first sample's calls are stored
+            await opened.score(EXAMPLE)
+        assert max(recorder.asked.values()) == 2
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+def test_warming_up_calls_no_function_of_the_user_and_no_endpoint() -> None:
+    recorder = Recorder()
+    recorder.name = "python:mine:entail"
+
+    async def run() -> None:
+        async with scorer(metrics="faithfulness", entailer=recorder) as opened:
+            await opened.warm_up()
+        assert not recorder.asked
+
+    asyncio.run(asyncio.wait_for(run(), 20))
