@@ -31,6 +31,10 @@ TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+", re.ASCII)
 """What an ``Authorization: Bearer`` header can carry (RFC 6750, section 2.1)."""
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 """The name of a header (RFC 9110, section 5.1)."""
+PART_CHARACTERS = 8
+"""Characters that take about as much work as one more key or entry of a record."""
+MAX_MEASURED = 1_000_000
+"""Characters from which records count as equally long: it is the limit of a sample's passages."""
 
 
 @dataclass(frozen=True)
@@ -297,12 +301,6 @@ def measure_record(record: Any) -> int:
             characters += PART_CHARACTERS * len(value)
             values += value.values() if isinstance(value, Mapping) else value
     return min(characters, MAX_MEASURED)
-
-
-PART_CHARACTERS = 8
-"""Characters that take about as much work as one more key or entry of a record."""
-MAX_MEASURED = 1_000_000
-"""Characters from which records count as equally long: it is the limit of a sample's passages."""
 
 
 def choose_work_for(size: int) -> TextWork:
