@@ -332,7 +332,7 @@ def traces_part(service: Service, receiver: TraceReceiver, sink: Sink | None) ->
             lines = await choose_work_for(len(body))(receiver.encode, spans)
             receiver.take(spans, len(body), time.monotonic(), lines)
         except (TooManyTracesError, DiskFullError) as error:
-            later = {"retry-after": str(service.wait_s(1))}
+            later = {"retry-after": str(service.estimate_wait_s(1))}
             is_full = isinstance(error, DiskFullError)
             # The error of a disk names a path of this machine.
             message = "the disk is full; send this again later" if is_full else str(error)

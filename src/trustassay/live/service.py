@@ -254,7 +254,7 @@ class Service:
             raise BusyError(
                 f"{of_caller:,} samples of this caller are in progress, and each caller may have "
                 f"{share:,} at once; {later}",
-                self._estimate_wait_s(too_many),
+                self.estimate_wait_s(too_many),
             )
         # Somebody waits for an answer: full shares of other callers must not withhold it.
         if flow.is_verdict:
@@ -263,14 +263,10 @@ class Service:
             raise BusyError(
                 f"{self.scorer.in_progress:,} samples of all callers are in progress, and the "
                 f"service accepts {capacity:,} at once; {later}",
-                self._estimate_wait_s(too_many),
+                self.estimate_wait_s(too_many),
             )
 
-    def wait_s(self, samples: int) -> int:
-        """Estimate the seconds until there is room for this many samples."""
-        return self._estimate_wait_s(self.scorer.in_progress + samples - self.settings.capacity)
-
-    def _estimate_wait_s(self, too_many: int) -> int:
+    def estimate_wait_s(self, too_many: int) -> int:
         """Estimate the seconds in which this many samples of a caller end, from the last ones."""
         # no pace yet: try again soon
         if len(self._ended) < 2:
