@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from trustassay.core.event_loop import run_anywhere, run_in_thread
+from trustassay.core.files import is_run_folder
 from trustassay.core.metric import Metric
 from trustassay.core.progress import StepProgress, tell
 from trustassay.core.registry import find_recorded_class, metric_from_text
@@ -402,7 +403,7 @@ def _on_cluster(
     folder = Path(out)
     # A cluster's run has this folder until its shards are merged. Without it nothing is left to
     # distribute, and new metrics or samples of the same run are scored here.
-    if (folder / "run.json").exists() and not (folder / CLUSTER_FOLDER).exists():
+    if is_run_folder(folder) and not (folder / CLUSTER_FOLDER).exists():
         return run_anywhere(lambda: ascore(samples, metrics=metric_list, out=folder, **options))
     result = score_on_cluster(samples, metric_list, backend_choices, folder, settings, cluster)
     if settings.calibrator:

@@ -21,7 +21,9 @@ from trustassay.input.records import InputError
 MIB = 2**20
 GOOD = {"question": "Q?", "response": "A.", "documents": ["A."]}
 LINE = json.dumps(GOOD).encode() + b"\n"
-ADVICE = "has more than 1 MiB; if it is no mistake, allow more with --longest-line 2 (MiB, now 1)"
+ADVICE = (
+    "has more than 1 MiB; split it, or allow more in an INPUT with --longest-line 2 (MiB, now 1)"
+)
 
 
 def long_line(size: int) -> bytes:
@@ -264,5 +266,5 @@ def test_a_packed_line_of_200_mb_takes_little_memory(tmp_path: Path) -> None:
     )
     status, peak_kib, message = done.stdout.split(" ", 2)
     assert status == "2"
-    assert f"{path}:1: record: has more than 64 MiB; if it is no mistake" in message
+    assert f"{path}:1: record: has more than 64 MiB; split it" in message
     assert int(peak_kib) < 400_000

@@ -192,7 +192,7 @@ def test_what_was_taken_is_scored_before_the_end(tmp_path: Path) -> None:
         sent(service, spans(1) + spans(2)[:1])
         assert service.end(signal.SIGTERM) == 0
         assert "traces: 1 scored" in service.said
-        assert "1 trace without a root given up" in service.said
+        assert "1 trace without a root: given up" in service.said
     assert len(in_file(tmp_path / "e.jsonl")) == 1
 
 
@@ -203,11 +203,11 @@ def test_a_killed_service_keeps_the_spans_that_it_accepted(tmp_path: Path) -> No
         assert sent(service, [child, *spans(2)[:1]]).status == 200
         service.process.kill()
     with serving(tmp_path, *options) as service:
-        assert "takes up 2 traces of run/waiting-spans.jsonl" in service.said
+        assert "goes on with 2 traces that waited in run/waiting-spans.jsonl" in service.said
         assert sent(service, [root]).status == 200
         service.until(SCORED, 1)
         assert service.end() == 0
-        assert "1 trace without a root kept in run/waiting-spans.jsonl" in service.said
+        assert "1 trace without a root: kept in run/waiting-spans.jsonl" in service.said
     [event] = in_file(tmp_path / "e.jsonl")
     # only with the passage of the span that came before the kill is it supported
     assert event["attributes"]["gen_ai.evaluation.score.value"] == 1.0
@@ -241,10 +241,10 @@ def test_a_second_signal_leaves_traces_for_the_next_start(tmp_path: Path) -> Non
         while "closing" not in service.said:
             pass
         assert service.end() == 130
-        assert "1 trace without a root kept" in service.said
+        assert "1 trace without a root: kept" in service.said
     (tmp_path / "go").touch()
     with serving(tmp_path, *options) as service:
-        assert "takes up 2 traces" in service.said
+        assert "goes on with 2 traces" in service.said
         assert service.end() == 0
 
 

@@ -171,7 +171,7 @@ def _read_text_blocks(path: Path) -> Iterator[tuple[str, Passage | str]]:
     with open_text(path, str(path)) as stream:
         for line_number, line in enumerate(iter_lines(stream, LONGEST_LINE_MIB), 1):
             if line is None:
-                yield f"{path}:{line_number}", f"the line has more than {LONGEST_LINE_MIB} MiB"
+                yield f"{path}:{line_number}", f"has more than {LONGEST_LINE_MIB} MiB; split it"
                 continue
             try:
                 # A byte order mark can only stand at the beginning.

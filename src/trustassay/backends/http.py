@@ -259,10 +259,11 @@ def check_base(base: str, name: str) -> str:
 
     Paths are added to it, so it has no query. Takes and raises what :func:`check_address` does.
     """
-    if "?" in base:
-        short = shorten_address(check_address(base, name))
+    address = check_address(base, name)
+    if "?" in address:
+        short = shorten_address(address)
         raise BackendError(f"{name}: expected an address without ? and #, got {short}")
-    return check_address(base, name).rstrip("/")
+    return address.rstrip("/")
 
 
 def check_address(address: str, name: str) -> str:
@@ -315,7 +316,7 @@ def read_key(variable: str) -> str:
     hide_key(key)
     # A line break in a key would be a header of its own.
     if not (key.isascii() and key.isprintable()):
-        raise UsageError(f"{variable} is not a valid API key")
+        raise UsageError(f"{variable} is not a valid API key; expected printable ASCII")
     return key
 
 
@@ -506,12 +507,10 @@ class HttpEndpoint:
         if self._session is None or self._loop is not loop:
             if missing := self.missing_key:
                 raise CallError(missing, "closed")
-            self._key = os.environ.get(self.address.key, "").strip()
-            # Also from tracebacks.
-            hide_key(self._key)
-            # A line break in a key would be a header of its own.
-            if not (self._key.isascii() and self._key.isprintable()):
-                raise self._error(f"{self.address.key} is not a valid API key", "closed")
+            try:
+                self._key = read_key(self.address.key)
+            except UsageError as error:
+                raise self._error(str(error), "closed") from None
             self._proxy = environment_proxy(self.address.base)
             headers = {
                 "Content-Type": "application/json",

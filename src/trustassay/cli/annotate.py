@@ -194,17 +194,17 @@ def annotate(  # noqa: PLR0913 - one argument an option
 
 
 def _find_output(out: Path, *, write_others: bool) -> Path:
-    """Return the file of ratings; refuse one that its folder's sender, or another user, has."""
-    from trustassay.core.files import RUN_FILE, resolve_output
+    """Return the file of ratings; refuse one of another user, or in a run with harmful links."""
+    from trustassay.core.files import is_run_folder, resolve_output
     from trustassay.runs.folder import RunFolder
 
-    if (out.parent / RUN_FILE).exists():
+    if is_run_folder(out.parent):
         RunFolder(out.parent).check_entries()
         if not write_others:
             _check_owner(out.parent, "--out")
     if not write_others:
         _check_owner(out, "--out")
-    return resolve_output(out) if out.is_symlink() else out
+    return resolve_output(out)
 
 
 def _check_owner(path: Path, option: str) -> None:

@@ -217,7 +217,7 @@ Host = Annotated[
     ),
 ]
 WriteOthers = Annotated[
-    bool, Flag("--write-others", "Write ratings to what belongs to another user, too.", rare=True)
+    bool, Flag("--write-others", "Also write ratings to runs and files of other users.", rare=True)
 ]
 Port = Annotated[
     int,

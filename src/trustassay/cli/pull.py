@@ -26,14 +26,14 @@ def pull(
     ],
     since: Annotated[
         str,
-        Flag("--since", "The first moment, 2026-11-28T00:00:00Z. Default: the oldest.", default=""),
+        Flag("--since", "Traces from 2026-11-28T00:00:00Z on. Default: the oldest.", default=""),
     ],
-    until: Annotated[str, Flag("--until", "The moment after the last. Default: now.", default="")],
+    until: Annotated[str, Flag("--until", "Traces before this moment. Default: now.", default="")],
     max_pages: Annotated[
         int,
         Flag(
             "--max-pages",
-            "Pages of 500 spans after which reading ends with an error.",
+            "The most pages of 500 spans to read; more are an error.",
             default=MAX_PAGES,
             least=1,
             rare=True,
@@ -42,8 +42,8 @@ def pull(
 ) -> None:
     """Read traces of Langfuse or Phoenix, with scores and ratings, into a file.
 
-    Exit status: 0 they are in the file; 2 bad arguments, or they cannot be read: FILE.partial has
-    those that were read before.
+    Exit status: 0 they are in the file; 2 bad arguments, or they cannot be read; FILE.partial then
+    has those that were read before.
 
     \b
     trustassay pull today.jsonl --from phoenix --since 2026-11-28T00:00:00Z

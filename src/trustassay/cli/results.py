@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from trustassay.cli.common import run_folder, show_endpoints
+from trustassay.core.files import is_run_folder
 from trustassay.core.progress import format_duration
 from trustassay.core.tracebacks import TRACEBACKS
 from trustassay.errors import MODEL_NOT_GIVEN
@@ -87,7 +88,7 @@ def score_run(
 
     # A URI such as s3://... is an input and never a folder of a run.
     run_path = isinstance(source, str) and not scheme_of(source) and Path(source)
-    if run_path and (run_path / "run.json").exists():
+    if run_path and is_run_folder(run_path):
         return run_path, metric, 0
 
     metric_text = metric or DEFAULT_RANK_METRIC

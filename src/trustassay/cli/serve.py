@@ -319,7 +319,8 @@ def serve(  # noqa: PLR0913 - one argument an option
         int | None,
         Flag(
             "--per-caller",
-            "Those of one token or address. Default: a quarter of --capacity.",
+            "Those of one caller: a token, else --caller-header, else an address. Default: a "
+            "quarter of --capacity.",
             group=SERVER,
             least=1,
             rare=True,
@@ -329,7 +330,8 @@ def serve(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--caller-header",
-            "The header in which a proxy names the caller of a request without a token.",
+            "The header that names the caller of a request without a token; only behind a proxy "
+            "that sets it.",
             metavar="NAME",
             group=SERVER,
             default="",
@@ -340,7 +342,7 @@ def serve(  # noqa: PLR0913 - one argument an option
         int,
         Flag(
             "--per-minute",
-            "Requests of one token or address in a minute.",
+            "Requests of one caller in a minute.",
             group=SERVER,
             default=6000,
             least=1,
@@ -374,7 +376,7 @@ def serve(  # noqa: PLR0913 - one argument an option
         float,
         Flag(
             "--grace",
-            "Seconds after SIGTERM in which what was accepted is finished.",
+            "Seconds after SIGTERM or Ctrl-C to finish what was accepted; the rest is given up.",
             group=SERVER,
             default=20.0,
             # An end without any work takes half a second.
@@ -393,7 +395,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     answers are judged between a program and its model. With TRUSTASSAY_SERVE_TOKEN set, each
     request needs the token (several, with commas); --host other than this machine needs it set.
     SIGTERM or Ctrl-C ends when everything accepted is answered, or after --grace seconds. With
-    --out, what was accepted and not scored then, or at a kill, is scored at the next start.
+    --out, what was accepted and not scored is scored at the next start, also after a kill.
 
     \b
     trustassay serve

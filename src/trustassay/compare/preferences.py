@@ -9,6 +9,7 @@ from typing import Any
 from trustassay.backends import resolve
 from trustassay.calls.client import build_cache_path
 from trustassay.core.event_loop import run_anywhere
+from trustassay.core.files import is_run_folder
 from trustassay.core.json_form import fields_as_json
 from trustassay.core.metric import Summary
 from trustassay.core.sample import Sample, question_key
@@ -205,7 +206,7 @@ async def _read_answers(
 ) -> dict[str, Sample]:
     """Read the samples of an input, by their normalised question."""
     reading = replace(options, limit=limit)
-    if isinstance(source, str | os.PathLike) and (Path(source) / "run.json").exists():
+    if isinstance(source, str | os.PathLike) and is_run_folder(Path(source)):
         # A run stores samples under the canonical names, so --field does not apply.
         source, reading = (
             RunFolder(Path(source)).samples_path,

@@ -10,8 +10,8 @@ Transactions on Networking 5(5)) on two levels, callers and the requests of a ca
    on.
 3. Its caller's end time advances by the cost of the work, divided by the caller's weight.
 
-So a caller who was idle is served next, whatever others have waiting, and who sends much, in one
-request or in many, waits only for what is his own.
+So a caller who was idle is served next, whatever others have waiting. Who sends much, in one
+request or in many, waits for their own work alone.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ T = TypeVar("T")
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 VERDICT_WEIGHT = 8.0
-"""How much more of the work a caller gets for verdicts that hold up an answer than for samples."""
+"""How many times the share of a caller's samples the verdicts get for which an answer waits."""
 MAX_REMEMBERED_ENDS = 4096
 """The most end times of callers without work; one who is forgotten is served an item too early."""
 
@@ -47,7 +47,7 @@ class Flow:
 
     @property
     def account(self) -> tuple[str, bool]:
-        """What the work is charged to: a caller's verdicts do not wait for his samples."""
+        """What the work is charged to: a caller's verdicts do not wait for their samples."""
         return self.caller, self.is_verdict
 
     def as_verdict(self) -> "Flow":

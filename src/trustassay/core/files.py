@@ -23,8 +23,6 @@ OWNER_ONLY_MODE = 0o600
 OWNER_ONLY_FOLDER_MODE = 0o700
 OTHERS_BITS = 0o077
 """The permissions of everybody but the owner."""
-WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-"""Flags to open a file for writing, without what it held."""
 RUN_FILE = "run.json"
 """The file by which the folder of a run is recognised."""
 
@@ -90,7 +88,7 @@ def open_unlinked(path: Path, flags: int, *, private: bool = True) -> int:
     Raises:
         OSError: it is a symbolic link or a pipe, or cannot be opened.
     """
-    private = private or (path.parent / RUN_FILE).exists()
+    private = private or is_run_folder(path.parent)
     # O_NONBLOCK: a pipe in place of the file must not keep us waiting for its reader.
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -106,6 +104,12 @@ def open_unlinked(path: Path, flags: int, *, private: bool = True) -> int:
     if private:
         tighten(descriptor)
     return descriptor
+
+
+def open_new(path: Path) -> IO[bytes]:
+    """Open a file for writing from its beginning, as :func:`open_unlinked` does."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    return os.fdopen(open_unlinked(path, flags), "wb")
 
 
 def tighten(file: int | Path) -> None:
@@ -125,12 +129,17 @@ def is_foreign(path: Path) -> bool:
         return False
 
 
+def is_run_folder(folder: Path) -> bool:
+    """Whether a folder is that of a run."""
+    return (folder / RUN_FILE).exists()
+
+
 def resolve_output(path: Path) -> Path:
     """Return the file to write where a user named ``path``, which may be a link of theirs.
 
     A link in a run's folder stays, and is refused when it is opened: the folder may have been sent.
     """
-    return path if (path.parent / RUN_FILE).exists() else path.resolve()
+    return path.resolve() if path.is_symlink() and not is_run_folder(path.parent) else path
 
 
 def create_private(path: Path) -> None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from trustassay.core.files import RUN_FILE, WRITE_NEW, make_private_folder, open_unlinked
+from trustassay.core.files import is_run_folder, make_private_folder, open_new
 
 # Names in a run's folder.
 TRACEBACKS, INTERNAL = "tracebacks", "internal-error.txt"
@@ -128,7 +128,7 @@ def write_internal_error(run: Path | None, error: BaseException) -> Path | None:
     It goes into the folder ``run`` if that holds a run, otherwise into the user's state folder,
     otherwise into the temporary folder; ``None`` if none of them can be written.
     """
-    if run is not None and (run / RUN_FILE).exists():
+    if run is not None and is_run_folder(run):
         with suppress(OSError):
             return _write(run / INTERNAL, error)
     with suppress(OSError, RuntimeError):  # RuntimeError: there is no home
@@ -151,7 +151,6 @@ def _write(path: Path, error: BaseException) -> Path:
         half = MAX_TRACEBACK_CHARS // 2
         text = f"{text[:half]}\n[{dropped} characters are left out]\n{text[-half:]}"
     # Not through a link: in a shared folder somebody else could have put one there.
-    descriptor = open_unlinked(path, WRITE_NEW)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
+    with open_new(path) as file:
+        file.write(text.encode("utf-8", "replace"))
     return path

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
 from trustassay.core.sample import LONGEST_LINE_MIB, Problem
-from trustassay.input.bounds import find_long_cells
+from trustassay.input.bounds import MIB_BYTES, find_long_cells
 from trustassay.input.recognising import find_columns
 from trustassay.input.records import (
     InputError,
@@ -42,7 +42,7 @@ def read_batches(
         if number == 0:
             check_columns(columns, name, fields)
             question_columns = find_columns(columns, fields).get("question", ())
-        has_long_cells = batch.nbytes > longest_line * 2**20
+        has_long_cells = batch.nbytes > longest_line * MIB_BYTES
         for row in zip(*map(_read_cells, batch.columns), strict=True):
             number += 1
             cells = dict(zip(columns, row, strict=True))
@@ -59,7 +59,8 @@ def slice_batches(batches: Iterable[Any], longest_line: int = LONGEST_LINE_MIB) 
     for batch in batches:
         # Of the batch, as the size of a slice counts the texts before it.
         mean_bytes = batch.nbytes / max(batch.num_rows, 1)
-        most_rows = max(1, min(MAX_SLICE_ROWS, int(longest_line * 2**20 / max(mean_bytes, 1))))
+        most_rows = int(longest_line * MIB_BYTES / max(mean_bytes, 1))
+        most_rows = max(1, min(MAX_SLICE_ROWS, most_rows))
         for start in range(0, batch.num_rows, most_rows):
             yield batch.slice(start, min(most_rows, batch.num_rows - start))
 

@@ -14,7 +14,7 @@ DOCUMENT_LINES = 8
 """Longest lines in the longest document."""
 MAX_FIELDS = 10_000
 """Fields of a record, and columns of a table; records of other tools have fewer than a hundred."""
-_MIB = 2**20
+MIB_BYTES = 2**20
 _PIECE_BYTES = 2**16
 
 
@@ -26,7 +26,7 @@ def describe_excess(longest_line: int, lines: int = 1) -> str:
         lines: the most that it may have, in longest lines.
     """
     return (
-        f"has more than {longest_line * lines:,} MiB; if it is no mistake, allow more with "
+        f"has more than {longest_line * lines:,} MiB; split it, or allow more in an INPUT with "
         f"--longest-line {2 * longest_line} (MiB, now {longest_line})"
     )
 
@@ -49,7 +49,7 @@ def read_line(stream: IO[bytes], longest_line: int) -> BoundedLine | None:
 
     Of a line of more than ``longest_line`` MiB no more than these are in memory.
     """
-    max_bytes = longest_line * _MIB
+    max_bytes = longest_line * MIB_BYTES
     # One byte more, so that a line of exactly the limit comes with its end.
     content = stream.readline(max_bytes + 1)
     size, has_end = len(content), content.endswith(b"\n")
@@ -62,7 +62,7 @@ def read_line(stream: IO[bytes], longest_line: int) -> BoundedLine | None:
 
 def is_beginning(content: bytes, longest_line: int) -> bool:
     """Whether :func:`read_line` read only the beginning of a line, which is too long."""
-    return len(content) > longest_line * _MIB and not content.endswith(b"\n")
+    return len(content) > longest_line * MIB_BYTES and not content.endswith(b"\n")
 
 
 def iter_lines(stream: IO[bytes], longest_line: int) -> Iterator[bytes | None]:
@@ -83,7 +83,7 @@ def read_document(stream: IO[bytes], name: str, longest_line: int) -> bytes:
     Raises:
         InputError: it has more than :data:`DOCUMENT_LINES` times ``longest_line`` MiB.
     """
-    max_bytes = DOCUMENT_LINES * longest_line * _MIB
+    max_bytes = DOCUMENT_LINES * longest_line * MIB_BYTES
     content = stream.read(max_bytes + 1)
     if len(content) > max_bytes:
         message = "is loaded as a whole (JSON Lines is not) and"
@@ -94,7 +94,7 @@ def read_document(stream: IO[bytes], name: str, longest_line: int) -> bytes:
 class BoundedRows:
     """The lines of a table for ``csv``, which joins several of them where a cell has line ends.
 
-    Set ``where`` and call :meth:`begin_row` before each row.
+    Call :meth:`begin_row` before each row.
     """
 
     def __init__(self, text: TextIO, longest_line: int) -> None:
@@ -104,7 +104,7 @@ class BoundedRows:
 
     def begin_row(self, where: str) -> None:
         """Count a new row, which begins at the place ``where``."""
-        self._where, self._characters_left = where, self._longest_line * _MIB
+        self._where, self._characters_left = where, self._longest_line * MIB_BYTES
 
     def __iter__(self) -> "BoundedRows":
         return self
@@ -130,7 +130,7 @@ def find_long_cells(cells: Mapping[str, Any], longest_line: int) -> dict[str, Pr
     return {
         column: Problem(column, describe_excess(longest_line))
         for column, value in cells.items()
-        if isinstance(value, str | bytes) and len(value) > longest_line * _MIB
+        if isinstance(value, str | bytes) and len(value) > longest_line * MIB_BYTES
     }
 
 

@@ -325,7 +325,8 @@ def describe_non_text(start: bytes) -> str | None:
 STANDARD_INPUT = "-"
 """The name by which a user asks for standard input."""
 STANDARD_INPUT_NAME = "standard input"
-_PIECE = 2**20
+PIECE_BYTES = 2**20
+"""Bytes of a file that are read at a time where it has no lines."""
 
 
 class StoredInput(NamedTuple):
@@ -370,7 +371,7 @@ def _copy_to_file(stdin: TextIO) -> StoredInput:
     path, digest = folder / "input", hashlib.sha256()
     try:
         with path.open("wb") as file:
-            while piece := stdin.buffer.read(_PIECE):
+            while piece := stdin.buffer.read(PIECE_BYTES):
                 digest.update(piece)
                 file.write(piece)
     except OSError as error:
@@ -390,7 +391,7 @@ def _determine_kind_by_content(path: Path) -> str:
         return ".xlsx"
     with open_text(path, STANDARD_INPUT_NAME) as stream:
         # In pieces, as a line may have any length.
-        first = stream.read(_PIECE).removeprefix(b"\xef\xbb\xbf").lstrip()
-        while not first and (piece := stream.read(_PIECE)):
+        first = stream.read(PIECE_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+        while not first and (piece := stream.read(PIECE_BYTES)):
             first = piece.lstrip()
     return ".json" if first.startswith((b"{", b"[")) else ".csv"

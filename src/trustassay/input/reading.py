@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from trustassay.core.files import is_run_folder
 from trustassay.core.sample import (
     CANONICAL_FIELDS,
     LONGEST_LINE_MIB,
@@ -68,7 +69,6 @@ MAX_JSON_CHARACTERS = 30
 """Characters of a line that is not JSON in a message."""
 MAX_FIRST_LINE_BYTES = 2**24
 """Bytes of a first line of a ``.json`` file that may be one record of many."""
-_PIECE_BYTES = 2**20
 PARQUET_ROWS = 16
 """Rows of a Parquet file that are unpacked at a time: each may have the same huge cell, which is
 stored once. With 1,024 rows reading takes 1.3 microseconds a row less."""
@@ -294,7 +294,7 @@ def _is_json_lines(path: InputFile, name: str) -> bool:
     with open_text(path, name) as stream:
         first = stream.readline(MAX_FIRST_LINE_BYTES)
         # In pieces, as the rest may be one line of any length.
-        more = any(piece.strip() for piece in iter(partial(stream.read, _PIECE_BYTES), b""))
+        more = any(piece.strip() for piece in iter(partial(stream.read, places.PIECE_BYTES), b""))
     try:
         return more and isinstance(json.loads(first.decode("utf-8-sig")), dict)
     except (ValueError, RecursionError):
@@ -372,7 +372,7 @@ def _read_folder(path: Path, name: str, reading: FileReading) -> Iterator[RawRec
 
 
 def _read_files_in(path: Path, name: str, reading: FileReading) -> Iterator[RawRecord]:
-    if (path / "run.json").is_file():
+    if is_run_folder(path):
         message = "is the folder of a run, which has answers already"
         raise InputError(f"{name}: {message}; to score them again: trustassay rescore {name}")
     return _read_files(places.list_files(path), name, reading)

@@ -19,6 +19,7 @@ from trustassay.core.progress import tell_once
 from trustassay.core.sample import LONGEST_LINE_MIB, Problem, write_number
 from trustassay.errors import did_you_mean, install_command
 from trustassay.input.bounds import (
+    MIB_BYTES,
     BoundedRows,
     describe_excess,
     describe_many_fields,
@@ -398,7 +399,7 @@ MAX_WORKBOOK_ROWS = 2**23
 MAX_ROW_ELEMENTS = 2**18
 """Elements of XML in a row; the 16,384 cells that Excel allows have up to eight each."""
 _ROW_DEPTH = 3
-_SMALL_PART_BYTES = 2**20
+_SMALL_PART_BYTES = MIB_BYTES
 """Bytes of a part of a workbook that need no check: they hold 250,000 elements at most."""
 _RELATIONS = r"xl/worksheets/_rels/([^/]+)\.rels"
 """The part of a workbook that lists what a sheet contains, with the sheet's file name."""
@@ -503,13 +504,14 @@ class _XmlBounds:
         # No text and no attribute has the sign with which each tag begins.
         parts = piece.split(b"<")
         self._text_bytes = len(parts[-1]) + (self._text_bytes if len(parts) == 1 else 0)
-        if self._text_bytes > self._longest_line * 2**20:
+        if self._text_bytes > self._longest_line * MIB_BYTES:
             return f"a cell {describe_excess(self._longest_line)}"
         # What is no XML is reported by openpyxl.
         with suppress(expat.ExpatError):
             self._parser.Parse(piece)
         is_long = self._outer > MAX_WORKBOOK_ROWS or self._inner > MAX_ROW_ELEMENTS
-        return "has more rows, or cells in a row, than a workbook can have" if is_long else None
+        message = "has more rows, or cells in a row, than a workbook can have; save it as CSV"
+        return message if is_long else None
 
     def _start(self, _name: str, _attributes: Any) -> None:
         self._depth += 1

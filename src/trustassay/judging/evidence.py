@@ -14,7 +14,7 @@ _MARKS = {
     "contradicted": Mark("bad", "✕", "contradicted"),
     "no claim": Mark("none", "○", "claims nothing"),
 }
-_NOT_JUDGED = Mark("none", "○", "not judged")
+NOT_JUDGED = Mark("none", "○", "not judged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +66,4 @@ class JudgedClaim(EvidenceRow, row_kind="statement", required=("text",)):
         if self.verdict == "supported" and self.borderline and self.entailment is not None:
             return Mark("fair", "≈", f"borderline ({self.entailment:.2f})")
         # Evidence of runs of other versions may have verdicts that are not known here.
-        return _MARKS.get(self.verdict, _NOT_JUDGED)
+        return _MARKS.get(self.verdict, NOT_JUDGED)

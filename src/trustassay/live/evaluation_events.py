@@ -164,7 +164,8 @@ class EventSender:
             lines = [(key, encode_line(key, record)) for record in records]
             try:
                 if self._journal.size > MAX_WAITING_BYTES:
-                    self._lose(len(records), f"{self._journal.path} is full")
+                    limit = f"{MAX_WAITING_BYTES // 1024**2} MiB of them wait"
+                    self._lose(len(records), f"{limit} in {self._journal.path} already")
                     return
                 self._journal.add(lines)
             except DiskFullError:
@@ -224,31 +225,31 @@ class EventSender:
             part = [await self._queue.get()]
             while len(part) < AT_A_TIME and not self._queue.empty():
                 part.append(self._queue.get_nowait())
-            while not await self._post(endpoint, part):
-                # Only those on disk wait on: the others would fill the memory.
-                part = [event for event in part if event.key]
+            while part := await self._post(endpoint, part):
                 await asyncio.sleep(POST_AGAIN_S)
 
-    async def _post(self, endpoint: Endpoint, part: Sequence[_WaitingEvent]) -> bool:
-        """Post records once; return whether none of them waits any more."""
-        body, waits = build_message([event.record for event in part]), False
+    async def _post(self, endpoint: Endpoint, part: list[_WaitingEvent]) -> list[_WaitingEvent]:
+        """Post records once; return those that go on waiting."""
+        body, waiting = build_message([event.record for event in part]), list[_WaitingEvent]()
         try:
             await endpoint.call(lambda: self._http.post("", body))
         except CallError as error:
-            waits = error.kind not in LOST_FAULTS
-            if lost := sum(not (waits and event.key) for event in part):
+            if error.kind not in LOST_FAULTS:
+                # Only those on disk: the others would fill the memory.
+                waiting = [event for event in part if event.key]
+            if lost := len(part) - len(waiting):
                 self._lose(lost, error)
             elif not self._has_told:
                 self._has_told = True
                 self._tell(f"events wait until the collector takes them: {error}")
         for event in part:
-            if waits and event.key:
+            if waiting and event.key:
                 continue
             # Lost or sent, it is no longer pending: a dead collector must not block new traces.
             self._count(event.key, -1)
             if event.is_last and event.key and self._journal:
                 self._journal.drop(event.key)
-        return not (waits and any(event.key for event in part))
+        return waiting
 
 
 Sink = EventFile | EventSender

@@ -62,11 +62,9 @@ class PendingConversations:
         self._by_caller.setdefault(caller, OrderedDict())[call] = conversation
         self._bytes[caller] += conversation.size
         self._count += 1
-        for other in list(self._by_caller):
-            for earlier_call, earlier in list(self._by_caller[other].items()):
-                if now - earlier.since <= self._age_s:
-                    break
-                self._drop(other, earlier_call)
+        for other, earlier in list(self._by_caller.items()):
+            while earlier and now - next(iter(earlier.values())).since > self._age_s:
+                self._drop(other, next(iter(earlier)))
         while self._count > self._most or self._bytes.total() > self._most_bytes:
             largest = max(self._by_caller, key=lambda other: self._bytes[other])
             self._drop(largest, next(iter(self._by_caller[largest])))

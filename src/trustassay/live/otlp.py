@@ -284,7 +284,7 @@ class TraceReceiver:
             for span in spans:
                 self._add(span, len(encode_line("", span)), now)
         if count := len(self._waiting):
-            self._tell(f"takes up {amount(count, 'trace')} of {journal.path}")
+            self._tell(f"goes on with {amount(count, 'trace')} that waited in {journal.path}")
 
     async def _finish(self) -> None:
         """Score all traces with a root, and wait for their results."""
@@ -305,9 +305,9 @@ class TraceReceiver:
         with_root = sum(trace.root_time is not None for trace in self._waiting.values())
         without_root = len(self._waiting) - with_root
         if with_root:
-            self._tell(f"{amount(with_root, 'trace')} in progress {unfinished}")
+            self._tell(f"{amount(with_root, 'trace')} in progress: {unfinished}")
         if without_root:
-            self._tell(f"{amount(without_root, 'trace')} without a root {unfinished}")
+            self._tell(f"{amount(without_root, 'trace')} without a root: {unfinished}")
         counts = ", ".join(f"{n:,} {outcome}" for outcome, n in self.outcomes.items())
         self._tell(f"traces: {counts or 'none'}")
 
@@ -332,7 +332,7 @@ def traces_part(service: Service, receiver: TraceReceiver, sink: Sink | None) ->
             lines = await choose_work_for(len(body))(receiver.encode, spans)
             receiver.take(spans, len(body), time.monotonic(), lines)
         except (TooManyTracesError, DiskFullError) as error:
-            later = {"retry-after": str(service.wait_s(1))}
+            later = {"retry-after": str(service.estimate_wait_s(1))}
             is_full = isinstance(error, DiskFullError)
             # The error of a disk names a path of this machine.
             message = "the disk is full; send this again later" if is_full else str(error)

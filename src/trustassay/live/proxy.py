@@ -140,15 +140,15 @@ class _Proxy:
         model_id = path.removeprefix("/v1/models/")
         parts = unquote(model_id).split("/")
         if not (_MODEL_ID.fullmatch(model_id) and all(part.strip(".") for part in parts)):
-            raise RequestError(404, "/v1/models/ID: the ID is not one of a model")
+            raise RequestError(404, "/v1/models/ID: expected the id of a model")
         return await self._pass_to(request, path, None)
 
     async def refuse_path(self, _request: Request) -> Response:
         """Refuse any other path below /v1."""
         texts = () if self._judging.blocking else TEXT_PATHS
-        passed = ", ".join([*PASSED_PATHS, *texts, "/v1/models and /v1/models/ID"])
-        message = f"this path is not passed on: {CHAT_PATH} is, with a verdict, and"
-        raise RequestError(404, f"{message} without one {passed}")
+        unjudged = ", ".join([*PASSED_PATHS, *texts, "/v1/models or /v1/models/ID"])
+        message = "this path is not passed on; expected"
+        raise RequestError(404, f"{message} {CHAT_PATH} (judged), or {unjudged} (not judged)")
 
     async def _pass_to(self, request: Request, path: str, body: bytes | None) -> Response:
         """Send a request to a path of the upstream; return its reply, which nobody judges."""

@@ -173,10 +173,15 @@ def _parent_context(sample: Sample) -> Context | None:
 RETRY_ENDPOINT_AFTER_S = 30.0
 """Seconds after which a failed endpoint is tried again: a scorer runs for days and, unlike a run,
 is not started again."""
-
-
 ABANDON_WITHIN_S = 1.0
 """Seconds that samples which are given up have to clean up."""
+EXAMPLE = Sample(
+    id="example",
+    question="When was the bridge opened?",
+    response="The stone bridge was opened in 1911. It is made of steel [1].",
+    documents=(Document("1", "The stone bridge over the river was opened in 1911."),),
+)
+"""The sample of :meth:`Scorer.warm_up`."""
 
 
 class ScorerClosedError(RuntimeError):
@@ -553,15 +558,6 @@ class Scorer:
         if self._events:
             self._events.send(sample, result)
         return result
-
-
-EXAMPLE = Sample(
-    id="example",
-    question="When was the bridge opened?",
-    response="The stone bridge was opened in 1911. It is made of steel [1].",
-    documents=(Document("1", "The stone bridge over the river was opened in 1911."),),
-)
-"""The sample of :meth:`Scorer.warm_up`."""
 
 
 def _is_ours(key: BackendKey, backend: Any) -> bool:

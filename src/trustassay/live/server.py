@@ -60,10 +60,10 @@ def serve(
     settings: ServiceSettings,
     listener: socket.socket,
     tell: MessageWriter,
-    parts: Sequence[Callable[[Service], Part]] = (),
+    parts: Sequence[Callable[[Service], Part]],
     *,
-    grace_s: float = 20.0,
-    advice: str = "send again what got no reply",
+    grace_s: float,
+    advice: str,
 ) -> bool:
     """Serve until SIGTERM or SIGINT, finish what was accepted, and close the scorer.
 

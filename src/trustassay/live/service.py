@@ -31,6 +31,10 @@ TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+", re.ASCII)
 """What an ``Authorization: Bearer`` header can carry (RFC 6750, section 2.1)."""
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 """The name of a header (RFC 9110, section 5.1)."""
+PART_CHARACTERS = 8
+"""Characters that take about as much work as one more key or entry of a record."""
+MAX_MEASURED = 1_000_000
+"""Characters from which records count as equally long: it is the limit of a sample's passages."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +254,7 @@ class Service:
             raise BusyError(
                 f"{of_caller:,} samples of this caller are in progress, and each caller may have "
                 f"{share:,} at once; {later}",
-                self._estimate_wait_s(too_many),
+                self.estimate_wait_s(too_many),
             )
         # Somebody waits for an answer: full shares of other callers must not withhold it.
         if flow.is_verdict:
@@ -259,14 +263,10 @@ class Service:
             raise BusyError(
                 f"{self.scorer.in_progress:,} samples of all callers are in progress, and the "
                 f"service accepts {capacity:,} at once; {later}",
-                self._estimate_wait_s(too_many),
+                self.estimate_wait_s(too_many),
             )
 
-    def wait_s(self, samples: int) -> int:
-        """Estimate the seconds until there is room for this many samples."""
-        return self._estimate_wait_s(self.scorer.in_progress + samples - self.settings.capacity)
-
-    def _estimate_wait_s(self, too_many: int) -> int:
+    def estimate_wait_s(self, too_many: int) -> int:
         """Estimate the seconds in which this many samples of a caller end, from the last ones."""
         # no pace yet: try again soon
         if len(self._ended) < 2:
@@ -297,12 +297,6 @@ def measure_record(record: Any) -> int:
             characters += PART_CHARACTERS * len(value)
             values += value.values() if isinstance(value, Mapping) else value
     return min(characters, MAX_MEASURED)
-
-
-PART_CHARACTERS = 8
-"""Characters that take about as much work as one more key or entry of a record."""
-MAX_MEASURED = 1_000_000
-"""Characters from which records count as equally long: it is the limit of a sample's passages."""
 
 
 def choose_work_for(size: int) -> TextWork:

@@ -106,8 +106,8 @@ class SecretHttp(HttpEndpoint):
 
     secrets: Sequence[str] = ()
     """Texts that are replaced in every message."""
-    variables = ""
-    """The variables that have the secrets; empty if the address itself names the one of its key."""
+    variables: str = ""
+    """The variables that have the secrets; empty if the address names the one of its key."""
 
     def with_secrets(self, variables: str, secrets: Sequence[str]) -> "SecretHttp":
         """Set the secrets that the headers have, and the variables that they are from."""

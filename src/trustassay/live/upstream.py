@@ -123,7 +123,7 @@ class Upstream:
         # Such a status cannot be passed on: the reply would break off.
         if not 200 <= response.status < 600:
             response.close()
-            raise UpstreamError(f"the upstream's reply has the status {response.status}")
+            raise UpstreamError(f"the upstream's reply has no valid status ({response.status})")
         return response
 
     def redact(self, body: bytes) -> bytes:

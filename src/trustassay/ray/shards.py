@@ -9,7 +9,6 @@ without any other record.
 
 import heapq
 import json
-import os
 import re
 import shlex
 import shutil
@@ -25,13 +24,7 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions
 from trustassay.calls.prices import Prices
 from trustassay.calls.store import CallStore
-from trustassay.core.files import (
-    WRITE_NEW,
-    make_private_folder,
-    name_in_errors,
-    open_atomic,
-    open_unlinked,
-)
+from trustassay.core.files import make_private_folder, name_in_errors, open_atomic, open_new
 from trustassay.core.metric import Inventory, Metric
 from trustassay.core.progress import SILENT, StepProgress
 from trustassay.core.sample import Problem, Sample, clean
@@ -180,9 +173,7 @@ def _distribute(samples_path: Path, name: str, intake: Intake, into: int) -> Ite
         for order, line in enumerate(lines):
             number = hash64(parse_sample_id(line)) % into
             if number not in files:
-                files[number] = stack.enter_context(
-                    os.fdopen(open_unlinked(paths[number], WRITE_NEW), "wb")
-                )
+                files[number] = stack.enter_context(open_new(paths[number]))
             shard_mark = json.dumps({**mark, "into": into, "number": number, "order": order})
             # The line is a JSON object: the mark is added before the closing brace, without
             # parsing it.

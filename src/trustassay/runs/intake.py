@@ -24,7 +24,7 @@ from typing import Any, Self
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import CallOptions, build_cache_path
 from trustassay.core.asked import ASKED_FIELD
-from trustassay.core.files import WRITE_NEW, name_in_errors, open_atomic, open_unlinked
+from trustassay.core.files import name_in_errors, open_atomic, open_new
 from trustassay.core.metric import Inventory, Metric
 from trustassay.core.progress import Progress, tell
 from trustassay.core.sample import LONGEST_LINE_MIB, Problem, Sample
@@ -290,7 +290,7 @@ async def take_in(
         with (
             Progress(f"checking {what}", visible=options.progress) as progress,
             name_in_errors(target),
-            os.fdopen(open_unlinked(target, WRITE_NEW), "wb") as file,
+            open_new(target) as file,
         ):
             async for sample in _yield_sound_samples(records, check, intake, progress.step):
                 # Samples that cannot be drawn any more are not written; of the others some are

@@ -369,8 +369,8 @@ LongestLine = Annotated[
     int,
     Flag(
         "--longest-line",
-        "MiB of the longest line, row or cell that is read; a .json file may have eight times as "
-        "many.",
+        "MiB of the longest line, row or cell that is read; a .json file may be eight times as "
+        "large.",
         group=INPUT,
         default=LONGEST_LINE_MIB,
         least=1,

@@ -226,12 +226,13 @@ def _choose_scoring_backends(
         UnknownNameError: no such metric.
     """
     from trustassay.cli.results import DEFAULT_RANK_METRIC
+    from trustassay.core.files import is_run_folder
     from trustassay.core.registry import metric_from_text
     from trustassay.papers.select import refuse_single_answers
 
     scoring_backends = backends.copy()
     # The same argument takes a run or a file.
-    is_run = (source / "run.json").exists()
+    is_run = is_run_folder(source)
     if is_run or not any(
         need.capability == "embed"
         for need in metric_from_text(metric or DEFAULT_RANK_METRIC).needs()

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from trustassay.core.evidence import EvidenceLink, EvidenceRow, Mark, PassageNote
 from trustassay.core.metric import Assessment
 from trustassay.core.sample import Document, Sample
+from trustassay.judging.evidence import NOT_JUDGED
 from trustassay.judging.passages import Passages
 from trustassay.judging.verdict import MAX_QUOTE_CHARACTERS
 from trustassay.text.citations import strip_citations
@@ -16,7 +17,6 @@ SUPPORTED = Mark("good", "✓", "supported")
 PARTLY = Mark("fair", "✓", "supported, but a citation is not needed or incorrect")
 UNSUPPORTED = Mark("bad", "✕", "not supported")
 UNCITED = Mark("bad", "✕", "not supported: no citation")
-NOT_JUDGED = Mark("none", "○", "not judged")
 
 GOOD_VERDICTS = frozenset({"supports alone", "needed", "covered"})
 VERDICT_MARKS = {

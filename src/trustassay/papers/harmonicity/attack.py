@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,7 +12,7 @@ from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends
 from trustassay.calls.client import build_cache_path
 from trustassay.core.event_loop import run_anywhere
-from trustassay.core.files import WRITE_NEW, name_in_errors, open_unlinked
+from trustassay.core.files import name_in_errors, open_new
 from trustassay.papers.harmonicity.ascent import AscentOptions, AscentPoint, climb, find_best
 from trustassay.papers.harmonicity.ascent_page import AscentPage, write_ascent_page
 from trustassay.papers.session import CountedModels, SessionOptions, SessionSummary, run_in_session
@@ -116,13 +115,10 @@ def attack(
     # The trace is read by people while the search runs, so each point is flushed.
     async def search(models: CountedModels) -> list[AscentPoint]:
         # Written anew each time: a resumed search repeats its points from stored replies.
-        with (
-            name_in_errors(trace),
-            os.fdopen(open_unlinked(trace, WRITE_NEW), "w", encoding="utf-8") as file,
-        ):
+        with name_in_errors(trace), open_new(trace) as file:
 
             def note(point: AscentPoint) -> None:
-                file.write(json.dumps(point_record(point)) + "\n")
+                file.write(json.dumps(point_record(point)).encode() + b"\n")
                 file.flush()
                 on_point(point)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trustassay.core.files import is_run_folder
 from trustassay.core.sample import Document, Sample
 from trustassay.input.records import InputError
 from trustassay.runs.folder import RunFolder, find_run_model
@@ -151,7 +152,7 @@ def _describe_faulty(faulty: int) -> list[str]:
 
 def _read_samples(source: Path, reading: RatingInputOptions) -> tuple[list[Sample], str, int]:
     """Return the samples, the model that a run asked, and the number of skipped records."""
-    if (source / "run.json").is_file():
+    if is_run_folder(source):
         # A run stores samples under the canonical names.
         if reading.fields or reading.answer_span:
             flag = "--field" if reading.fields else "--answer-span"

@@ -21,7 +21,7 @@ import numpy as np
 
 from trustassay.compare.preferences import PairedSamples
 from trustassay.core.event_loop import run_anywhere
-from trustassay.core.files import make_private_folder
+from trustassay.core.files import is_run_folder, make_private_folder
 from trustassay.core.json_form import JsonForm
 from trustassay.core.metric import Assessment, Metric
 from trustassay.core.sample import Sample, question_key
@@ -151,7 +151,7 @@ class Audit:
         if not isinstance(self.source, str | os.PathLike):
             return None
         path = Path(self.source)
-        return RunFolder(path) if (path / "run.json").exists() else None
+        return RunFolder(path) if is_run_folder(path) else None
 
     async def _load_samples(self) -> list[Sample]:
         # A metric that compares answers would change all scores when one answer changes.
