@@ -22,9 +22,9 @@ from trustassay.core.files import Appender, DiskFullError
 from trustassay.errors import BackendError
 from trustassay.live import Service, ServiceSettings
 from trustassay.live.evaluation_events import open_sink
-from trustassay.live.journal import WaitingJournal
 from trustassay.live.otlp import ROOT_WITHIN_S, TooManyTracesError, TraceReceiver
 from trustassay.live.scorer import Scorer
+from trustassay.live.waiting import WaitingJournal
 
 PASSAGE = "The Tagus runs through Lisbon."
 NOWHERE = "Nothing of it is known to anybody."

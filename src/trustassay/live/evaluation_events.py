@@ -22,10 +22,10 @@ from trustassay.core.files import Appender, DiskFullError
 from trustassay.core.sample import Sample
 from trustassay.core.tracebacks import hide_key
 from trustassay.errors import CallError, CallFault, UsageError
-from trustassay.live.journal import WAITING_EVENTS, WaitingJournal, encode_line
 from trustassay.live.scorer import EVALUATION_EVENT, Assay, build_event_attributes
 from trustassay.live.service import run_beside
 from trustassay.live.trace_stores import SecretHttp
+from trustassay.live.waiting import WAITING_EVENTS, WaitingJournal, encode_line
 from trustassay.report.serving import MessageWriter
 from trustassay.text.words import amount
 

@@ -30,10 +30,10 @@ from trustassay.input.otlp import decode_messages
 from trustassay.input.records import InputError
 from trustassay.live.app import Part
 from trustassay.live.evaluation_events import Sink, build_log_records
-from trustassay.live.journal import WAITING_SPANS, WaitingJournal, encode_line
 from trustassay.live.requests import JSON, RequestError, parse_json_in_thread, reply
 from trustassay.live.scorer import Assay
 from trustassay.live.service import BusyError, Service, choose_work_for, run_beside
+from trustassay.live.waiting import WAITING_SPANS, WaitingJournal, encode_line
 from trustassay.report.serving import MessageWriter
 from trustassay.text.words import amount
 

@@ -8,7 +8,7 @@
 ``second.json``         the findings of the first reader, if the run has a second one
 ``prepared.json``       the requests that metrics made before the first sample, if they made any
 ``tracebacks/``         of errors that metrics do not report themselves; rewritten by each attempt
-``waiting-*.jsonl``     spans and events of ``serve --otlp`` that wait, see ``live/journal.py``
+``waiting-*.jsonl``     spans and events of ``serve --otlp`` that wait, see ``live/waiting.py``
 ``summary.json``, ``assessments.parquet``, ``report.html``   made at the end
 """
 

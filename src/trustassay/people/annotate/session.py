@@ -13,7 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trustassay.core.files import DiskFullError, is_disk_full, name_in_errors, open_unlinked
+from trustassay.core.files import (
+    DiskFullError,
+    is_disk_full,
+    is_foreign,
+    name_in_errors,
+    open_unlinked,
+)
 from trustassay.core.sample import clean
 from trustassay.input.journal import ACTION, BEGINNING, RUBRIC, SKIP, UNDO, Journal, read_journal
 from trustassay.input.records import InputError
@@ -41,12 +47,12 @@ class RatingsFile:
             OSError: it is a symbolic link or a pipe, or cannot be opened.
         """
         self.path = path
+        # Before it is opened, which takes permissions from everybody but its owner.
+        if not write_others and is_foreign(path):
+            raise InputError(f"{path}: belongs to another user; --write-others writes to it")
         with name_in_errors(path):
             # O_APPEND: every write goes to the end, whatever another process does.
             self._file = open_unlinked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        if not write_others and os.fstat(self._file).st_uid != os.geteuid():
-            os.close(self._file)
-            raise InputError(f"{path}: belongs to another user; --write-others writes to it")
         end = time.monotonic() + wait_s
         while not self._try_lock():
             if time.monotonic() < end:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trustassay.errors import RunFolderError
-from trustassay.live.journal import MIN_STALE_BYTES, WaitingJournal, encode_line
+from trustassay.live.waiting import MIN_STALE_BYTES, WaitingJournal, encode_line
 
 
 def add(journal: WaitingJournal, key: str, *items: object) -> None:
