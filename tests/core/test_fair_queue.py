@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ from trustassay.core.fair_queue import (
     FairQueue,
     FairThread,
     Flow,
+    run_in_turn,
 )
 
 LONG, SHORT = Flow("long"), Flow("short")
@@ -194,3 +196,73 @@ def test_work_that_nobody_waits_for_any_more_is_not_done() -> None:
 
     asyncio.run(asyncio.wait_for(run(), 10))
     assert done == ["stayed"]
+
+
+async def take_turns(caller: str, order: list[str], functions: int) -> None:
+    def work() -> None:
+        time.sleep(0.002)
+        order.append(caller)
+
+    CURRENT_FLOW.set(Flow(caller))
+    await asyncio.gather(*(run_in_turn(work, 10.0) for _ in range(functions)))
+
+
+def test_the_loop_serves_callers_in_turn_and_other_tasks_in_between() -> None:
+    async def run() -> tuple[list[str], int]:
+        order = list[str]()
+        waiting = asyncio.create_task(take_turns("long", order, 100))
+        iterations = 0
+        while len(order) < 50:
+            await asyncio.sleep(0)
+            iterations += 1
+        earlier = len(order)
+        await take_turns("short", order, 2)
+        await waiting
+        return order[earlier:], iterations
+
+    later, iterations = asyncio.run(asyncio.wait_for(run(), 10))
+    assert later.count("short") == 2
+    assert max(place for place, caller in enumerate(later) if caller == "short") <= 10
+    assert iterations >= 10
+
+
+def test_an_error_in_the_loop_reaches_its_caller_alone() -> None:
+    async def run() -> tuple[object, object, object, object]:
+        CURRENT_FLOW.set(Flow("one"))
+        errors = run_in_turn(lambda: 1 // 0, 1.0), run_in_turn(lambda: 1 // 0, 1.0)
+        # The first is called at once, the others after it has taken the time of this iteration.
+        first, last = run_in_turn(lambda: time.sleep(0.006), 1.0), run_in_turn(lambda: 7, 1.0)
+        return await asyncio.gather(first, *errors, last, return_exceptions=True)
+
+    _, *errors, value = asyncio.run(asyncio.wait_for(run(), 10))
+    assert [type(error) for error in errors] == [ZeroDivisionError] * 2
+    assert value == 7
+
+
+def test_work_in_the_loop_that_nobody_waits_for_any_more_is_not_done() -> None:
+    async def run() -> list[str]:
+        done, order = list[str](), list[str]()
+        blocking = asyncio.create_task(take_turns("one", order, 20))
+        await asyncio.sleep(0)
+        CURRENT_FLOW.set(Flow("one"))
+        leaving = asyncio.create_task(run_in_turn(lambda: done.append("left"), 1.0))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await blocking
+        await run_in_turn(lambda: done.append("stayed"), 1.0)
+        return done
+
+    assert asyncio.run(asyncio.wait_for(run(), 10)) == ["stayed"]
+
+
+def test_work_of_this_process_is_done_at_once() -> None:
+    async def run() -> list[str]:
+        order = list[str]()
+        waiting = asyncio.create_task(take_turns("one", order, 20))
+        await asyncio.sleep(0)
+        await run_in_turn(lambda: order.append("here"), 1.0)
+        at_once = [*order]
+        await waiting
+        return at_once
+
+    assert asyncio.run(asyncio.wait_for(run(), 10))[-1] == "here"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
 from typing import Any
 
+import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,8 +15,10 @@ from starlette.routing import Route
 from tests.support import record
 from trustassay import scorer
 from trustassay.live import BusyError, ClosingError, Part, Service, ServiceSettings, create_app
-from trustassay.live.app import build_openapi
-from trustassay.live.requests import read_json, reply
+from trustassay.live import requests as requests_module
+from trustassay.live.app import build_openapi, scoring_part
+from trustassay.live.requests import JSON, JSON_LINES, read_json, reply
+from trustassay.live.scorer import Scorer
 
 SECRET = "words-of-a-sample"
 
@@ -102,3 +107,41 @@ def test_an_error_that_nobody_foresaw_is_told_without_its_words() -> None:
     assert "RuntimeError at broken:" in line
     assert SECRET not in line + broken.text + other.text
     assert counted == [("/broken", 500), ("other", 404)]
+
+
+@pytest.mark.parametrize("kind", [JSON, JSON_LINES[0]])
+def test_a_long_list_is_read_and_checked_outside_the_event_loop(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = set[tuple[str, threading.Thread]]()
+    parse, check = requests_module.parse_json, Scorer.check
+
+    def note_parse(text: bytes, where: str) -> Any:
+        threads.add(("parse", threading.current_thread()))
+        return parse(text, where)
+
+    def note_check(scorer: Scorer, sample: Any) -> Any:
+        threads.add(("check", threading.current_thread()))
+        return check(scorer, sample)
+
+    monkeypatch.setattr(requests_module, "parse_json", note_parse)
+    monkeypatch.setattr(Scorer, "check", note_check)
+    # Each is short; all together are not.
+    records = [record(number, response="It opened in 1911. " * 40) for number in range(100)]
+    lines = b"\n".join(json.dumps(one).encode() for one in records)
+    body = lines if kind in JSON_LINES else json.dumps(records).encode()
+
+    async def run() -> int:
+        from httpx2 import ASGITransport, AsyncClient
+
+        async with scorer(metrics="faithfulness", entailer="lexical") as opened:
+            service = Service(opened, ServiceSettings())
+            app = create_app(service, service.settings, [scoring_part(service)])
+            transport = ASGITransport(app)
+            async with AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                headers = {"Content-Type": kind}
+                return (await client.post("/v1/score", content=body, headers=headers)).status_code
+
+    assert asyncio.run(run()) == 200
+    assert {step for step, _ in threads} == {"parse", "check"}
+    assert threading.current_thread() not in {thread for _, thread in threads}

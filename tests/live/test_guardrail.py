@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from starlette.requests import Request
+from starlette.routing import Route
 
 from tests.live.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
 from tests.live.running import Reply
-from trustassay.live.guardrail import PendingConversations
+from trustassay import scorer
+from trustassay.live import Service, ServiceSettings
+from trustassay.live.guardrail import PendingConversations, guardrail_part
+from trustassay.live.verdicts import AnswerJudging, BlockingRules
 
 pytest.importorskip("prometheus_client")
 PATH = "/beta/litellm_basic_guardrail_api"
@@ -196,3 +203,38 @@ def test_one_caller_cannot_push_the_conversations_of_another_out() -> None:
     assert waiting.find("few", "call") == record(10)
     waiting.keep("many", "later", record(10), now=101.0)
     assert waiting.find("few", "call") is None
+
+
+def test_the_work_for_a_client_that_is_gone_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def judge(*_: object) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(AnswerJudging, "verdicts", judge)
+
+    async def run() -> int:
+        body = request(input_type="response", texts=[GOOD], **{"structured_messages": MESSAGES})
+        messages = [{"type": "http.request", "body": json.dumps(body).encode()}]
+
+        async def receive() -> dict[str, Any]:
+            if messages:
+                return messages.pop()
+            await begun.wait()
+            return {"type": "http.disconnect"}
+
+        headers = [(b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "headers": headers}
+        async with scorer(metrics="faithfulness", entailer="lexical") as opened:
+            service = Service(opened, ServiceSettings())
+            [route] = guardrail_part(service, AnswerJudging((), BlockingRules())).routes
+            assert isinstance(route, Route)
+            reply = await route.endpoint(Request(scope, receive))
+        return int(reply.status_code)
+
+    assert asyncio.run(asyncio.wait_for(run(), 5)) == 400
+    assert ended.is_set()

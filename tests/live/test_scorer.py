@@ -18,6 +18,7 @@ from tests.support import ROOT, Probe, Recorder, lines, record, records, results
 from trustassay import Assay, SampleError, Scorer, ScorerClosedError, score, scorer
 from trustassay.calls.store import CallStore
 from trustassay.core.capabilities import ChatRequest, Models, Reply
+from trustassay.core.fair_queue import CURRENT_FLOW, Flow
 from trustassay.core.files import Appender, DiskFullError
 from trustassay.core.sample import Sample
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
@@ -477,6 +478,27 @@ def test_threads_are_told_what_opening_and_closing_tell(tmp_path: Path) -> None:
     ):
         found.score(record(0))
         (tmp_path / "run" / "samples.jsonl").unlink()
+
+
+def test_samples_accepted_before_a_restart_are_those_of_one_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flows: list[Flow] = []
+
+    async def note_flow(_: Scorer, sample: Sample) -> Assay:
+        flows.append(CURRENT_FLOW.get())
+        return Assay(sample, {})
+
+    monkeypatch.setattr(Scorer, "assay", note_flow)
+
+    async def run() -> None:
+        async with scorer(metrics="faithfulness", entailer="lexical") as opened:
+            opened.resume([opened.check(record(number)) for number in range(2)])
+
+    asyncio.run(run())
+    assert flows[0] == flows[1]
+    # The empty caller is this process itself, whose work shares no turns.
+    assert flows[0].caller
 
 
 # ---- warming up ----

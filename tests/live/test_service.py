@@ -91,14 +91,20 @@ def test_verdicts_have_a_share_of_their_own_beside_full_shares_of_samples() -> N
             tasks += service.begin(samples[2:4])
             with pytest.raises(BusyError, match="of this caller"):
                 service.begin(samples[4:5])
-            # all are in progress: other callers' samples wait, and their verdicts do not
+            # verdicts do not count: there is room for another caller's samples
             CURRENT_FLOW.set(Flow("two", 2))
+            tasks += service.begin(samples[4:6])
+            # all are in progress: a third one's samples wait, and his verdicts do not
+            CURRENT_FLOW.set(Flow("three", 3))
             with pytest.raises(BusyError, match="4 samples of all callers"):
-                service.begin(samples[4:5])
-            CURRENT_FLOW.set(Flow("two", 2).as_verdict())
-            tasks += service.begin(samples[4:5])
+                service.begin(samples[6:7])
+            CURRENT_FLOW.set(Flow("three", 3).as_verdict())
+            tasks += service.begin(samples[6:7])
+            assert service.samples_in_progress == 4
             await asyncio.gather(*(task for task in tasks if isinstance(task, asyncio.Task)))
+            await asyncio.sleep(0)
+            assert service.samples_in_progress == 0
             CURRENT_FLOW.set(one)
-            assert len(service.begin(samples[5:7])) == 2
+            assert len(service.begin(samples[:2])) == 2
 
     asyncio.run(asyncio.wait_for(run(), 20))

@@ -104,6 +104,8 @@ class _PendingRequest(Generic[ItemT, ReplyT]):
     futures: list[asyncio.Future[ReplyT]]
     flow: Flow
     """Whose request it is; of several callers, the one that was served last."""
+    is_missing: bool = False
+    """Whether it was looked up, and no store has its reply."""
     has_started: bool = False
     """Whether its reply is being computed, so that a second entry of the queue is skipped."""
 
@@ -159,7 +161,8 @@ class Batcher(Generic[ItemT, ReplyT]):
         self._policy = policy
         self._remembered: OrderedDict[bytes, ReplyT] = OrderedDict()
         self._pending_by_key: dict[bytes, _PendingRequest[ItemT, ReplyT]] = {}
-        self._pile: list[_PendingRequest[ItemT, ReplyT]] = []
+        # Requests that are not looked up yet, and those that are missing.
+        self._pile: FairQueue[_PendingRequest[ItemT, ReplyT]] = FairQueue()
         self._queue: FairQueue[_PendingRequest[ItemT, ReplyT]] = FairQueue()
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -191,7 +194,7 @@ class Batcher(Generic[ItemT, ReplyT]):
         length = sum(map(len, parts)) // CHARACTERS_PER_TOKEN + 1
         pending = _PendingRequest(key, item, parts, length, [future], CURRENT_FLOW.get())
         self._pending_by_key[key] = pending
-        self._pile.append(pending)
+        self._pile.push(pending, length, pending.flow)
         self._wake.set()
         return future
 
@@ -204,7 +207,8 @@ class Batcher(Generic[ItemT, ReplyT]):
         # It may be the last of somebody's long list: the caller's own turn may come earlier.
         if flow != pending.flow and not pending.has_started:
             pending.flow = flow
-            self._queue.push(pending, pending.length, flow)
+            waiting = self._queue if pending.is_missing else self._pile
+            waiting.push(pending, pending.length, flow)
             self._wake.set()
 
     def look_up(self, item: ItemT, calls: Calls) -> tuple[bytes, ReplyT | None]:
@@ -243,8 +247,10 @@ class Batcher(Generic[ItemT, ReplyT]):
                 await self._wait_for_room()
             # A local backend gets all requests at once: sorted together, they need the least
             # padding.
-            pile_size = MAX_CALLS_PER_PILE if self._remote else len(self._pile)
-            pile, self._pile = self._pile[:pile_size], self._pile[pile_size:]
+            size = min(MAX_CALLS_PER_PILE, len(self._pile))
+            pile = (
+                [self._pile.pop() for _ in range(size)] if self._remote else self._pile.take_all()
+            )
             try:
                 await self._queue_missing(pile)
             except Exception as error:
@@ -286,9 +292,18 @@ class Batcher(Generic[ItemT, ReplyT]):
 
     async def _queue_missing(self, pile: list[_PendingRequest[ItemT, ReplyT]]) -> None:
         """Answer what is stored, and queue the rest for its caller's turn."""
-        if self._store and self._policy.deduplicate:
-            pile = await self._answer_from_store(pile)
+        # One that several callers wait for comes once for each of them: only the first time counts.
+        if self._policy.deduplicate:
+            pile = [
+                pending
+                for pending in dict.fromkeys(pile)
+                if self._pending_by_key.get(pending.key) is pending
+                and not pending.is_missing
+                and pending.key not in self._computed_elsewhere
+            ]
+            pile = await self._answer_from_store(pile) if self._store else pile
         for pending in pile:
+            pending.is_missing = True
             self._queue.push(pending, pending.length, pending.flow)
 
     async def _serve_round(self) -> None:
@@ -322,7 +337,7 @@ class Batcher(Generic[ItemT, ReplyT]):
 
     def _has_newcomer(self, flow: Flow) -> bool:
         """Whether a request of another flow has come since all of this one were taken."""
-        return bool(self._queue) or any(pending.flow != flow for pending in self._pile)
+        return bool(self._queue) or (bool(self._pile) and self._pile.only_flow != flow)
 
     def _send_waiting(self) -> None:
         """Send waiting requests while the endpoint has room."""
@@ -353,6 +368,9 @@ class Batcher(Generic[ItemT, ReplyT]):
             # All its callers have gone.
             if all(future.done() for future in pending.futures):
                 self._forget(pending)
+                # Another process need not wait for it.
+                if self._store:
+                    self._store.end([pending.key])
                 continue
             pile.append(pending)
         if self._policy.sort:
@@ -398,7 +416,7 @@ class Batcher(Generic[ItemT, ReplyT]):
                 if text is not None and self._deliver_stored(pending, text):
                     self.counts.from_cache += 1
                 else:
-                    self._pile.append(pending)
+                    self._pile.push(pending, pending.length, pending.flow)
                     self._wake.set()
 
     def _deliver_stored(self, pending: _PendingRequest[ItemT, ReplyT], text: str) -> bool:
@@ -479,7 +497,7 @@ class Batcher(Generic[ItemT, ReplyT]):
 
     def _give_up(self, error: DiskFullError) -> None:
         """Fail all callers when the disk is full: further replies would be paid for and lost."""
-        self._pile.clear()
+        self._pile.take_all()
         self._queue.take_all()
         for task in self._running_calls:
             task.cancel()

@@ -1,6 +1,7 @@
 """A queue that serves several callers in turn, by the work that each brings.
 
-Whatever many callers share takes its work from such a queue: the thread for texts, and each model.
+Whatever many callers share takes its work from such a queue: the event loop for short texts, the
+thread for long ones, and each model.
 It is start-time fair queueing (Goyal, Vin and Cheng 1997, "Start-time Fair Queueing", IEEE/ACM
 Transactions on Networking 5(5)) on two levels, callers and the requests of a caller:
 
@@ -18,12 +19,14 @@ import asyncio
 import heapq
 import itertools
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -178,6 +181,87 @@ class FairQueue(Generic[T]):
         self._accounts = _Turns()
         self._length = 0
         return result
+
+
+LOOP_TURN_S = 0.005
+"""Seconds of callers' work in an iteration of the event loop; what is begun then is finished."""
+
+
+class _LoopTurns:
+    """Calls short functions in one event loop: a few milliseconds of them at each iteration."""
+
+    def __init__(self) -> None:
+        self._queue: FairQueue[tuple[asyncio.Future[Any], Callable[[], Any]]] = FairQueue()
+        self._spent_s = 0.0
+        self._is_scheduled = False
+
+    def has_time(self) -> bool:
+        """Whether nobody waits and this iteration may still do work."""
+        return not self._queue and self._spent_s < LOOP_TURN_S
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Call a function in this iteration."""
+        self._schedule()
+        began = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self._spent_s += time.perf_counter() - began
+
+    def push(
+        self, future: asyncio.Future[T], work: Callable[[], T], cost: float, flow: Flow
+    ) -> None:
+        """Call a function when it is its turn, and set its result."""
+        self._queue.push((future, work), cost, flow)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            # The loop is not kept: it is the weak key under which this object is found.
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    def _serve(self) -> None:
+        self._is_scheduled, self._spent_s = False, 0.0
+        while self._queue and self._spent_s < LOOP_TURN_S:
+            future, work = self._queue.pop()
+            # Its caller has gone: nobody needs the result.
+            if future.done():
+                continue
+            try:
+                future.set_result(self.call(work))
+            except Exception as error:
+                future.set_exception(error)
+        if self._queue:
+            self._schedule()
+
+
+_turns_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopTurns] = WeakKeyDictionary()
+
+
+async def run_in_turn(work: Callable[[], T], cost: float) -> T:
+    """Call a function of a few milliseconds in the event loop, and return its result.
+
+    Callers share the loop in fair turns, with other tasks in between: thousands of short functions
+    that one caller brings would block it as a long one does. Work of this process itself is done
+    at once.
+
+    Args:
+        work: the function.
+        cost: how much work it is, as of :meth:`FairQueue.push`.
+    """
+    flow = CURRENT_FLOW.get()
+    if not flow.caller:
+        return work()
+    loop = asyncio.get_running_loop()
+    turns = _turns_by_loop.get(loop)
+    if turns is None:
+        turns = _turns_by_loop[loop] = _LoopTurns()
+    if turns.has_time():
+        return turns.call(work)
+    future: asyncio.Future[T] = loop.create_future()
+    turns.push(future, work, cost, flow)
+    return await future
 
 
 class FairThread:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from trustassay.core.capabilities import Entailment, Models
+from trustassay.core.fair_queue import run_in_turn
 from trustassay.core.sample import Document
 from trustassay.text.cleaning import fold, fold_text, strip_html
 from trustassay.text.mapped import MappedText
@@ -115,7 +116,10 @@ def add_title(text: str, title: str) -> str:
 
 async def ask_reader(models: Models, premise: str, claim: str, role: str = "") -> Entailment:
     """Ask an entailment model whether a premise supports a claim; dates in both get one form."""
-    return await models.entail(spell_dates(premise), spell_dates(claim), role=role)
+    texts = await run_in_turn(
+        lambda: (spell_dates(premise), spell_dates(claim)), len(premise) + len(claim) + 1
+    )
+    return await models.entail(*texts, role=role)
 
 
 _NUMBER = re.compile(r"\s*\[\d{1,3}\]\s+(?=\S)")

@@ -29,6 +29,7 @@ from trustassay.live import requests
 from trustassay.live.scorer import Assay
 from trustassay.live.service import Service, ServiceSettings
 from trustassay.report.serving import MessageWriter
+from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 
 Count = Callable[[str, int], None]
 OTHER_PATH = "other"
@@ -171,8 +172,8 @@ def _describe_origin(error: Exception) -> str:
     return " ".join([type(error).__name__, *(f"at {frame.name}:{frame.lineno}" for frame in last)])
 
 
-SAMPLES_PER_TURN = 50
-"""Samples that are checked before the event loop serves other requests."""
+MAX_SHORT_LIST = 10
+"""Samples of a list that are checked in the event loop, if they are short together."""
 MAX_PROBLEMS_LISTED = 1000
 """The most faults of samples that one reply lists."""
 TaskOrError = asyncio.Task[Assay] | SampleError
@@ -185,12 +186,13 @@ def scoring_part(service: Service) -> Part:
         records, many = await requests.read_records(request, service.settings.share)
         samples: list[Sample] = []
         problems: dict[int, Sequence[Problem]] = {}
+        size = len(await request.body())
+        # By the whole list: each sample may be short, and all would still block the event loop.
+        is_long = len(records) > MAX_SHORT_LIST or size > MAX_SHORT_PASSAGES_CHARACTERS
+        work = TextWork(size // len(records), long=is_long)
         for index, record in enumerate(records):
-            # Short samples are checked without a thread, so a long list would block the event loop.
-            if index % SAMPLES_PER_TURN == SAMPLES_PER_TURN - 1:
-                await asyncio.sleep(0)
             try:
-                samples.append(await service.check(record))
+                samples.append(await work(service.scorer.check, record))
             except SampleError as error:
                 problems[index] = error.problems
         # A single sample gets the plain form of an error, without an index.

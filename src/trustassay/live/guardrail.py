@@ -6,7 +6,7 @@ the id of the call. So a conversation is remembered until its answer comes.
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from trustassay.core.fair_queue import CURRENT_FLOW
 from trustassay.live.app import Part
-from trustassay.live.requests import RequestError, encode_json, read_json, reply
+from trustassay.live.requests import RequestError, encode_json, read_json, reply, unless_gone
 from trustassay.live.service import Service, choose_work_for
 from trustassay.live.verdicts import AnswerJudging
 
@@ -113,7 +113,10 @@ def guardrail_part(service: Service, judging: AnswerJudging) -> Part:
             raise RequestError(422, f"{message}; set the guardrail's mode to [pre_call, post_call]")
         # fields that came with the answer win over those of the conversation
         record = {**(earlier or {}), **record}
-        verdicts = await judging.verdicts(service, record, filter(None, content["texts"]))
+        return await unless_gone(request, judge(record, content["texts"]))
+
+    async def judge(record: Mapping[str, Any], texts: Sequence[str]) -> Response:
+        verdicts = await judging.verdicts(service, record, filter(None, texts))
         blocked = [reason for verdict in verdicts for reason in verdict.blocked]
         # LiteLLM reads only `action` and `blocked_reason`; the verdicts are for other callers.
         reply_fields: dict[str, Any] = {"action": "BLOCKED" if blocked else "NONE"}

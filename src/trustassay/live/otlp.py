@@ -140,7 +140,7 @@ class TraceReceiver:
         wanted = [span for span in spans if _trace_id_of(span) not in self._done]
         new = {_trace_id_of(span) for span in wanted} - self._waiting.keys()
         pending = self._sink.pending if self._sink else 0
-        count = len(self._waiting) + self._service.scorer.in_progress + pending + len(new)
+        count = len(self._waiting) + self._service.samples_in_progress + pending + len(new)
         # Spans of a trace that is waiting are always accepted: without them it could not complete.
         waiting_bytes = max(self._bytes, self._journal.size if self._journal else 0)
         settings, flow = self._service.settings, CURRENT_FLOW.get()

@@ -129,10 +129,15 @@ async def read_records(request: Request, most: int) -> tuple[Sequence[Any], bool
         records = content if isinstance(content, list) else [content]
         _check_count(len(records), most)
         return records, isinstance(content, list)
+    return await choose_work_for(len(body))(_parse_json_lines, body, most), True
+
+
+def _parse_json_lines(body: bytes, most: int) -> list[Any]:
+    """Parse JSON Lines; errors as of :func:`read_records`."""
     # Numbered before empty lines are dropped, so that an error names the line of the body.
     lines = [(n, line) for n, line in enumerate(body.split(b"\n"), 1) if line.strip()]
     _check_count(len(lines), most)
-    return [parse_json(line, f"line {n}") for n, line in lines], True
+    return [parse_json(line, f"line {n}") for n, line in lines]
 
 
 async def read_json(request: Request) -> Any:

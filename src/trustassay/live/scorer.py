@@ -484,7 +484,10 @@ class Scorer:
         """Score samples that an earlier process accepted; only :meth:`close` waits for them."""
         for sample in waiting:
             # An empty context: the current span belongs to whoever opened the scorer.
-            self._start(sample, contextvars.Context())
+            context = contextvars.Context()
+            # A caller among others, who need not wait until all these have begun.
+            context.run(CURRENT_FLOW.set, Flow("accepted before"))
+            self._start(sample, context)
 
     async def close(self) -> None:
         """Accept no more samples, and wait for the accepted ones; if cancelled, give these up."""

@@ -133,6 +133,9 @@ class Service:
         self.scorer, self._note = scorer, note
         self._ended: deque[float] = deque(maxlen=SAMPLES_FOR_PACE)
         self._in_progress_by_account: Counter[tuple[str, bool]] = Counter()
+        self.samples_in_progress = 0
+        """Samples of callers that are not finished; verdicts, and what an earlier process accepted,
+        are not among them."""
         self.closing = False
         """Whether nothing more is accepted."""
 
@@ -221,11 +224,13 @@ class Service:
     def _begin(self, sample: Sample) -> asyncio.Task[Assay]:
         """Begin to score a sample, and note when it ends."""
         began = time.monotonic()
-        account = CURRENT_FLOW.get().account
+        flow = CURRENT_FLOW.get()
+        account, counted = flow.account, int(not flow.is_verdict)
 
         def note_end(task: asyncio.Task[Assay]) -> None:
             now = time.monotonic()
             self._ended.append(now)
+            self.samples_in_progress -= counted
             self._in_progress_by_account[account] -= 1
             if not self._in_progress_by_account[account]:
                 del self._in_progress_by_account[account]
@@ -235,6 +240,7 @@ class Service:
 
         task = self.scorer.begin(sample)
         self._in_progress_by_account[account] += 1
+        self.samples_in_progress += counted
         task.add_done_callback(note_end)
         return task
 
@@ -259,9 +265,9 @@ class Service:
         # Somebody waits for an answer: full shares of other callers must not withhold it.
         if flow.is_verdict:
             return
-        if (too_many := self.scorer.in_progress + samples - capacity) > 0:
+        if (too_many := self.samples_in_progress + samples - capacity) > 0:
             raise BusyError(
-                f"{self.scorer.in_progress:,} samples of all callers are in progress, and the "
+                f"{self.samples_in_progress:,} samples of all callers are in progress, and the "
                 f"service accepts {capacity:,} at once; {later}",
                 self.estimate_wait_s(too_many),
             )

@@ -32,6 +32,7 @@ from trustassay.calls.store import copy_calls
 from trustassay.core.asked import Asked, count_failures_once
 from trustassay.core.capabilities import Models
 from trustassay.core.event_loop import TaskLimiter, run_in_thread
+from trustassay.core.fair_queue import run_in_turn
 from trustassay.core.files import DiskFullError, open_atomic
 from trustassay.core.metric import Assessment, Context, Metric, MetricInfo, compute_badness
 from trustassay.core.progress import Progress, tell
@@ -655,7 +656,10 @@ async def assess_sample(
         limits.check(sample)
         # Before other models are asked, such as one that makes distractors, and paid for nothing.
         check_model(metric, sample, client.backends)
-        unread = assess_other_language(metric, sample, cast(Models, models))
+        unread = await run_in_turn(
+            partial(assess_other_language, metric, sample, cast(Models, models)),
+            len(sample.response or "") + MAX_PASSAGE_CHARACTERS,
+        )
         # The first reader cannot read the answer: the second one takes its place for all claims.
         if second_reads_alone := second is not None and unread is not None:
             models, second = SampleModels(client, ROLE, sample.model), None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-from trustassay.core.fair_queue import FairThread
+from trustassay.core.fair_queue import FairThread, run_in_turn
 from trustassay.core.sample import Sample
 from trustassay.errors import AssessmentError
 
@@ -102,9 +102,9 @@ def _iterate_compared_texts(sample: Sample) -> Iterator[str]:
 
 
 class TextWork:
-    """Calls functions that work on texts: at once, or in a thread where the texts are long.
+    """Calls functions that work on texts in the event loop, or in a thread where they are long.
 
-    The event loop is not blocked by a thread, which serves its callers in turn.
+    Both serve their callers in turn, and neither blocks the event loop.
 
     Args:
         characters: the length of the texts, by which turns are shared.
@@ -126,6 +126,5 @@ class TextWork:
 
     async def __call__(self, function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
         """Call a function with these arguments and return its result."""
-        if not self._long:
-            return function(*args, **options)
-        return await _thread.run(lambda: function(*args, **options), max(self._characters, 1))
+        run = _thread.run if self._long else run_in_turn
+        return await run(lambda: function(*args, **options), max(self._characters, 1))
