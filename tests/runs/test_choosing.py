@@ -10,7 +10,9 @@ import pytest
 
 from tests.support import Recorder
 from trustassay import score
+from trustassay.runs import choose_metric as choosing
 from trustassay.runs.choose_metric import MAX_RECORDS_READ, choose_metric
+from trustassay.text.limits import MAX_ANSWER_CHARACTERS
 
 ENTAILER: Any = {"entailer": Recorder(), "cache": None}
 
@@ -108,3 +110,12 @@ def test_of_a_file_the_fields_are_read(tmp_path: Path) -> None:
     path.write_text('question,said,shown\nWhich colour?,It is red.,"[""It is red.""]"\n')
     fields = {"response": "said", "documents": "shown"}
     assert choose_metric(path, fields).metrics == ["faithfulness"]
+
+
+def test_of_an_answer_that_is_too_long_to_assess_only_the_beginning_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lengths: list[int] = []
+    monkeypatch.setattr(choosing, "find_refusal_in_words", lambda text: lengths.append(len(text)))
+    choose_metric(records(1) + records(1, "a b " * MAX_ANSWER_CHARACTERS))
+    assert lengths == [len("It is red."), MAX_ANSWER_CHARACTERS]

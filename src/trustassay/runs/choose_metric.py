@@ -10,6 +10,7 @@ from trustassay.input.records import FieldNames, InputFault
 from trustassay.judging.refusal import find_refusal_in_words
 from trustassay.runs.intake import Source
 from trustassay.text.citations import cites_document
+from trustassay.text.limits import MAX_ANSWER_CHARACTERS
 
 MAX_RECORDS_READ = 200
 """Records that are read from the beginning of the input, or of each file, to decide."""
@@ -88,11 +89,15 @@ def _choose_for_samples(samples: Sequence[Sample], *, retrieves: bool) -> tuple[
 
 
 def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], str]:
+    # The run refuses answers that are too long, but later: 100 MB took over ten minutes here.
+    beginnings = [(sample.response or "")[:MAX_ANSWER_CHARACTERS] for sample in with_documents]
     answering = [
-        sample for sample in with_documents if not find_refusal_in_words(sample.response or "")
+        (beginning, sample)
+        for beginning, sample in zip(beginnings, with_documents, strict=True)
+        if not find_refusal_in_words(beginning)
     ]
     citing = sum(
-        cites_document(sample.response or "", len(sample.documents or ())) for sample in answering
+        cites_document(beginning, len(sample.documents or ())) for beginning, sample in answering
     )
     message = f"{citing} of {len(answering)} answers cite their documents"
     refusals = len(with_documents) - len(answering)

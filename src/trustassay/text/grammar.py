@@ -105,7 +105,7 @@ def find_finite_verb(words: Sequence[str]) -> int | None:
     for place, word in enumerate(lower):
         # Adverbs do not part a subject from its verb: "the pool never closes".
         before = next(
-            (earlier for earlier in reversed(lower[:place]) if earlier not in _ADVERBS), ""
+            (lower[at] for at in range(place - 1, -1, -1) if lower[at] not in _ADVERBS), ""
         )
         after, second = (*words[place + 1 : place + 3], "", "")[:2]
         if word in AUXILIARIES or _SHORT_FORM.fullmatch(word):
