@@ -62,7 +62,7 @@ def test_a_caller_with_a_full_share_does_not_keep_others_out(tmp_path: Path) -> 
         assert full.status == 429
         assert "of all callers" in full.error["message"]
         too_many = one.score(records(3), **{"X-User": "c"})
-        assert (too_many.status, "2 samples or fewer" in too_many.error["message"]) == (413, True)
+        assert (too_many.status, "has 3; send 2 " in too_many.error["message"]) == (413, True)
         (tmp_path / "go").touch()
         assert [task.result().status for task in tasks] == [200] * 3
 

@@ -150,7 +150,7 @@ def _check_count(records: int, most: int) -> None:
     if not records:
         raise RequestError(400, "the body holds no sample")
     if records > most:
-        raise RequestError(413, f"send {most:,} samples or fewer at once")
+        raise RequestError(413, f"the body has {records:,}; send {most:,} samples or fewer at once")
 
 
 def _media_type(request: Request, allowed: Sequence[str]) -> str:

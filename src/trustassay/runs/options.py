@@ -441,7 +441,7 @@ LongestAnswer = Annotated[
     int,
     Flag(
         "--longest-answer",
-        "Characters of the longest answer that is assessed, and a tenth of those of all passages.",
+        "Characters of the longest answer that is assessed; its passages may have ten times that.",
         group=COST,
         default=MAX_ANSWER_CHARACTERS,
         least=1,
