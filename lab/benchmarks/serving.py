@@ -42,7 +42,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import Manager
 from pathlib import Path
@@ -119,14 +119,15 @@ def check_port() -> None:
 
 
 async def is_ready(process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the service listens; return whether it does, or has ended."""
+    """Wait until the service is ready; return whether it is, or has ended."""
     async with aiohttp.ClientSession() as session:
         while process.poll() is None:
-            try:
-                async with session.get(f"{URL}/health"):
-                    return True
-            except aiohttp.ClientError:
-                await asyncio.sleep(0.05)
+            with suppress(aiohttp.ClientError):
+                async with session.get(f"{URL}/health") as reply:
+                    # It listens while it loads its models, and says 503.
+                    if reply.status == 200:
+                        return True
+            await asyncio.sleep(0.05)
     return False
 
 
