@@ -1,20 +1,28 @@
 """Puts measured figures into pages, from the files that hold them.
 
-A page writes a figure as ``<!-- figure: FILE#KEY/KEY -->.923<!-- /figure -->``. FILE is a JSON file
-below the repository's root, or a name in ``lab/results`` without ``.json``; ``measured`` is
-``src/trustassay/backends/weights/measured.json``. A KEY of a list is a number, or ``FIELD=VALUE``
-for the entry with that value; its spaces are written as ``_``. ``KEY&KEY`` at the end takes several
-numbers of one object, and of an interval both ends: ``auroc&interval`` of ``.80 (.74 to .86)``.
-A share between the marks may be a count: ``2 of 40``.
+``figures.csv`` has a row for each figure of a page: ``page`` (its path from the root), ``before``
+and ``after`` (the text directly before and after the number, on the same line) and ``source``
+(``FILE#KEY/KEY``). In ``before`` and ``after``, ``{}`` stands for any figure;
+one that is empty is the line's beginning or end.
+
+FILE is a JSON file below the repository's root, or a name in ``lab/results`` without ``.json``;
+``measured`` is ``src/trustassay/backends/weights/measured.json``. A KEY of a list is a number, or
+``FIELD=VALUE`` for the entry with that value; its spaces are written as ``_``. ``KEY&KEY`` at the
+end takes several numbers of one object, and of an interval both ends: ``auroc&interval`` of
+``.80 (.74 to .86)``. A share may be written as a count: ``2 of 40``.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import itertools
 import json
 import re
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 MEASURED = ROOT / "src/trustassay/backends/weights/measured.json"
@@ -22,17 +30,52 @@ RESULTS = ROOT / "lab/results"
 IMAGES = ROOT / "docs/images"
 PICTURES = Path(__file__).with_name("pictures.json")
 """The entailer that each picture shows, and the picture's checksum, as they were taken."""
-_FIGURE = re.compile(
-    r"(<!-- figure: (?P<file>[\w./-]+)#(?P<keys>[^>]+?) -->)(?P<shown>[^<]*)(<!-- /figure -->)"
-)
+TABLE = Path(__file__).with_name("figures.csv")
+_TABLE_NAME = TABLE.relative_to(ROOT).as_posix()
+_NUMBER = r"(?<!\d)(?<!\d[.,])-?\.?\d(?:[\d.,]*\d)?(?![.,]?\d)"
+_BETWEEN = r"(?: to | and | of | \(| \[|(?: %)?, (?:\*\*)?)"
+_FIGURE = rf"(?:{_NUMBER}(?:{_BETWEEN}{_NUMBER})*?(?:[)\]]|\*\*)??)"
+"""A number, or several as pages write them together; as few as what stands around them allows."""
+
+
+class FigurePlace(NamedTuple):
+    """A row of the table: a figure's page, the text around it, and where its value is."""
+
+    page: str
+    before: str
+    after: str
+    source: str
+
+    def spans(self, text: str) -> set[tuple[int, int]]:
+        """Return where the figure stands in the text of its page: once, if all is well."""
+        # An empty text is the line's beginning or end. Only whole words count: "in" is not found
+        # at the end of "within".
+        start, end = "" if self.before else "^", "" if self.after else "$"
+        if self.before[:1].isalnum():
+            start = r"(?<!\w)"
+        if self.after[-1:].isalnum():
+            end = r"(?!\w)"
+        before, after = (
+            re.escape(side).replace(r"\{\}", _FIGURE) for side in (self.before, self.after)
+        )
+        # A look ahead lets one match begin within another, so that no second place is missed.
+        place = f"(?={start}{before}(?P<figure>{_FIGURE}){after}{end})"
+        return {match.span("figure") for match in re.finditer(place, text, re.MULTILINE)}
 
 
 class NoFigureError(LookupError):
-    """A page names a figure that no file holds."""
+    """A row of the table names a value that no file holds, or a place that its page lacks."""
+
+
+@cache
+def read_table() -> tuple[FigurePlace, ...]:
+    """Return the rows of ``figures.csv``."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return tuple(FigurePlace(**row) for row in csv.DictReader(file))
 
 
 def value_of(file: str, keys: str) -> Any:
-    """Return the value that a marker names.
+    """Return the value that a source ``FILE#KEYS`` names.
 
     Raises:
         NoFigureError: no file holds it.
@@ -73,7 +116,7 @@ def shown(value: Any, before: str) -> str:
     if isinstance(value, list):
         parts = re.split(r"([\d.]*\d)", before)
         if len(parts) != 2 * len(value) + 1:
-            raise NoFigureError(f"expected {len(value)} numbers between the marks, got {before!r}")
+            raise NoFigureError(f"expected {len(value)} numbers in the page, got {before!r}")
         parts[1::2] = [shown(one, old) for one, old in zip(value, parts[1::2], strict=True)]
         return "".join(parts)
     if count := re.fullmatch(r"\d+ of (\d+)", before):
@@ -89,18 +132,63 @@ def shown(value: Any, before: str) -> str:
     return text.removeprefix("0") if not before.startswith("0") else text
 
 
-def with_figures(text: str) -> str:
-    """Return a page with the figures of today's files.
+def find_places(
+    text: str, page: str, table: Sequence[FigurePlace]
+) -> list[tuple[int, int, FigurePlace]]:
+    """Return where each figure of a page begins and ends in its text, in order.
+
+    Args:
+        text: the page's text.
+        page: its path from the root.
+        table: rows of all pages.
 
     Raises:
-        NoFigureError: the page names a figure that no file holds.
+        NoFigureError: a row's place is not in the text once, or two rows name the same place.
     """
+    places = []
+    for row in table:
+        if row.page != page:
+            continue
+        spans = row.spans(text)
+        if len(spans) != 1:
+            advice = "write more of the text into" if spans else "the sentence was changed: change"
+            raise NoFigureError(
+                f"{page}: expected a figure once, got it {len(spans)} times\n"
+                f"between {row.before!r} and {row.after!r}\n{advice} its row in {_TABLE_NAME}"
+            )
+        places.append((*spans.pop(), row))
+    places.sort()
+    for (_, end, row), (start, _, other) in itertools.pairwise(places):
+        if start < end:
+            raise NoFigureError(
+                f"{page}: two rows name the same place: {row.source} and {other.source}\n"
+                f"after {row.before!r}\nremove one of them from {_TABLE_NAME}"
+            )
+    return places
 
-    def figure(match: re.Match[str]) -> str:
-        value = shown(value_of(match["file"], match["keys"]), match["shown"])
-        return f"{match[1]}{value}{match[5]}"
 
-    return _FIGURE.sub(figure, text)
+def with_figures(text: str, page: str, table: Sequence[FigurePlace] | None = None) -> str:
+    """Return a page with the figures of today's files.
+
+    Args:
+        text: the page's text.
+        page: its path from the root.
+        table: rows of all pages, those of ``figures.csv`` if not given.
+
+    Raises:
+        NoFigureError: a row names a value that no file holds, or a place that the page lacks.
+    """
+    # From the last on, so that the places before it stay where they are.
+    for start, end, row in reversed(
+        find_places(text, page, read_table() if table is None else table)
+    ):
+        value = shown(value_of(*row.source.split("#", 1)), text[start:end])
+        if not re.fullmatch(_FIGURE, value):
+            raise NoFigureError(
+                f"{page}: {row.source} is not a number that a page can show: {value}"
+            )
+        text = text[:start] + value + text[end:]
+    return text
 
 
 def checksum(picture: Path) -> str:

@@ -57,7 +57,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     if named := others(markdown):
         raise PluginError(f"{here} names the entailer's version {named[0]}; {SHIPPED} ships")
     try:
-        markdown = with_figures(markdown)
+        markdown = with_figures(markdown, f"docs/{here}")
     except NoFigureError as error:
         raise PluginError(f"{here}: {error}") from None
     return _linked(markdown, f"docs/{here}", here)

@@ -16,7 +16,11 @@ import trustassay
 from tests.docs.guide import (
     MAX_WORDS,
     MEASURED,
+    TABLE,
+    FigurePlace,
     NoFigureError,
+    find_places,
+    read_table,
     value_of,
     with_figures,
 )
@@ -42,34 +46,85 @@ def test_the_guide_keeps_its_number_of_words() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_figures_are_those_of_the_files(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert with_figures(text) == text, "python -m tests.docs.guide puts in today's figures"
+    name = page.relative_to(ROOT).as_posix()
+    assert with_figures(text, name) == text, "python -m tests.docs.guide puts in today's figures"
+    assert "<!-- figure" not in text, f"{name}: a figure has a row in {TABLE.name}, and no comment"
+
+
+def test_rows_of_the_table_name_pages_that_exist() -> None:
+    assert {row.page for row in read_table()} <= {str(path.relative_to(ROOT)) for path in PAGES}
+
+
+def written(text: str, keys: str, before: str = "AUC is ", after: str = ".") -> str:
+    """Return a page whose one figure has these keys below those of the shipped near copies."""
+    source = f"measured#{SHIPPED}/near_copies/{keys}"
+    return with_figures(text, "page.md", [FigurePlace("page.md", before, after, source)])
+
+
+def test_a_figure_is_put_between_the_texts_around_it() -> None:
+    value = value_of("measured", f"{SHIPPED}/near_copies/auc")
+    right = f"{value:.1f}".removeprefix("0")
+    assert written("Its AUC is .1. One is .2.", "auc") == f"Its AUC is {right}. One is .2."
+    assert written("AUC is .1 to .2.", "auc", "{} to ") == f"AUC is .1 to {right}."
+    assert written("a\n.1, of two", "auc", "", ", of") == f"a\n{right}, of two"
+    assert written("| of .3 | **.1** |", "auc", "{} | **", "** |") == f"| of .3 | **{right}** |"
 
 
 def test_a_figure_that_no_file_holds_is_noticed() -> None:
-    marker = "<!-- figure: measured#{}/near_copies/{} -->.7<!-- /figure -->"
-    value = value_of("measured", f"{SHIPPED}/near_copies/auc")
-    right = marker.format(SHIPPED, "auc")
-    assert f"-->{value:.1f}<".replace("0.", ".") in with_figures(right)
-    for wrong in (marker.format(SHIPPED, "precision"), marker.format("embedded:999", "auc")):
+    for keys in ("precision", "auc&precision"):
         with pytest.raises(NoFigureError, match="no file holds"):
-            with_figures(wrong)
+            written("AUC is .7.", keys)
 
 
-def test_several_numbers_of_one_object_stand_in_one_mark() -> None:
-    marker = "<!-- figure: measured#{}/near_copies/{} -->.7 (.6 to .8)<!-- /figure -->"
+@pytest.mark.parametrize(
+    ("text", "times", "advice"),
+    [
+        ("The AUC was .7.", 0, "the sentence was changed: change"),
+        ("The AUC is high.", 0, "the sentence was changed: change"),
+        ("AUC is .7. AUC is .8.", 2, "write more of the text into"),
+    ],
+)
+def test_a_place_that_the_page_lacks_or_has_twice_is_noticed(
+    text: str, times: int, advice: str
+) -> None:
+    with pytest.raises(NoFigureError) as raised:
+        written(text, "auc")
+    assert str(raised.value).splitlines() == [
+        f"page.md: expected a figure once, got it {times} times",
+        "between 'AUC is ' and '.'",
+        f"{advice} its row in docs/_site/figures.csv",
+    ]
+
+
+def test_two_rows_of_one_place_are_noticed() -> None:
+    rows = [
+        FigurePlace("page.md", before, ".", f"measured#{SHIPPED}/near_copies/auc")
+        for before in ("AUC is ", "is ")
+    ]
+    with pytest.raises(NoFigureError, match="two rows name the same place"):
+        with_figures("AUC is .7.", "page.md", rows)
+
+
+def test_a_number_changed_by_hand_is_noticed() -> None:
+    text = (DOCS / "which-metric.md").read_text(encoding="utf-8")
+    start, _, _ = find_places(text, "docs/which-metric.md", read_table())[0]
+    digit = "1" if text[start + 1] == "2" else "2"
+    changed = f"{text[: start + 1]}{digit}{text[start + 2 :]}"
+    assert changed != text
+    assert with_figures(changed, "docs/which-metric.md") == text
+
+
+def test_several_numbers_of_one_object_stand_together() -> None:
     value, low, high = value_of("measured", f"{SHIPPED}/near_copies/auc&interval")
-    written = with_figures(marker.format(SHIPPED, "auc&interval"))
-    assert f"-->{value:.1f} ({low:.1f} to {high:.1f})<".replace("0.", ".") in written
-    with pytest.raises(NoFigureError, match="no file holds"):
-        with_figures(marker.format(SHIPPED, "auc&precision"))
-    with pytest.raises(NoFigureError, match="expected 2 numbers between the marks"):
-        with_figures(marker.format(SHIPPED, "interval"))
+    right = f"AUC is {value:.1f} ({low:.1f} to {high:.1f}).".replace("0.", ".")
+    assert written("AUC is .7 (.6 to .8).", "auc&interval") == right
+    with pytest.raises(NoFigureError, match="expected 2 numbers in the page"):
+        written("AUC is .7 (.6 to .8).", "interval")
 
 
 def test_a_share_may_be_written_as_a_count() -> None:
-    marker = "<!-- figure: measured#{}/near_copies/auc -->1 of 40<!-- /figure -->"
     value = value_of("measured", f"{SHIPPED}/near_copies/auc")
-    assert f"-->{40 * value:.0f} of 40<" in with_figures(marker.format(SHIPPED))
+    assert written("AUC is 1 of 40.", "auc") == f"AUC is {40 * value:.0f} of 40."
 
 
 def test_the_tables_are_those_of_the_files() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import trustassay
-from tests.docs.guide import MEASURED, SITE
+from tests.docs.guide import MEASURED, SITE, TABLE, find_places, read_table
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 SHIPPED = trustassay.entailer("embedded").name.partition(":")[2]
@@ -27,7 +27,7 @@ def test_the_build_of_the_site_knows_the_shipped_version() -> None:
 
 
 def test_no_other_version_is_named() -> None:
-    for path in (*PAGES, *PICTURES, *SOURCES):
+    for path in (*PAGES, TABLE, *PICTURES, *SOURCES):
         assert not others(path.read_text(encoding="utf-8")), f"{path}: embedded:{SHIPPED} ships"
 
 
@@ -71,12 +71,14 @@ def _compared(text: str) -> list[str]:
 )
 def test_measured_figures_are_taken_from_files(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
+    name = page.relative_to(ROOT).as_posix()
+    for start, end, _ in reversed(find_places(text, name, read_table())):
+        text = text[:start] + text[end:]
     text = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"<!-- executed -->.*?<!-- /executed -->", "", text, flags=re.DOTALL)
-    text = re.sub(r"<!-- figure: .*?<!-- /figure -->", "", text)
     text = re.sub(r'"[^"]*"', "", text)  # how to publish what is printed above
     assert not re.findall(r"(?<![\w.])\.\d{2,3}\b", text), (
-        "a marker names the file (python -m tests.docs.guide)"
+        f"{name}: a row of docs/_site/figures.csv names the file of each measured figure"
     )
 
 

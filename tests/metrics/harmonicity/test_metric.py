@@ -624,7 +624,6 @@ def test_the_bound_is_the_measured_one_of_the_shipped_embedder() -> None:
     assert told["embedder"] == EmbeddedEmbedder().name
     assert STABILITY_BOUNDS["embedded"] == math.floor(100 * told["threshold"]) / 100
     page = (ROOT / "docs" / "methods/harmonicity.md").read_text(encoding="utf-8")
-    page = re.sub("<!--.*?-->", "", page)  # the marks of figures
     low, high = told["interval"]
     assert f"{told['threshold']} (95 % interval {low} to {high}" in page
     for row in told["sets"]:
