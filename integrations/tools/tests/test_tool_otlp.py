@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -30,9 +29,10 @@ def test_what_the_exporter_sends_is_scored(tmp_path: Path) -> None:
     )
     try:
         assert service.stderr
-        found = re.match(r"listening at (http://\S+?);? ", first := service.stderr.readline())
-        assert found, first
-        address = found[1].rstrip(";")
+        # It first says that without --out traces wait in memory.
+        messages = iter(service.stderr.readline, "")
+        listening = next(line for line in messages if line.startswith("listening at "))
+        address = listening.split()[2].rstrip(";")
         exporter = OTLPSpanExporter(f"{address}/v1/traces", compression=Compression.Gzip)
         provider = TracerProvider()
         provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=50))
