@@ -54,13 +54,13 @@ def test_a_decision_is_not_hidden_by_a_file_that_cannot_be_written(
     cli: Cli, runs: Path, tmp_path: Path, name: str, status: int
 ) -> None:
     (tmp_path / "gate.md").mkdir()
-    said = cli(
+    output = cli(
         *("gate", runs / name, "--no-worse-than", runs / "base", "--undecided", "pass", "--json"),
         *("--markdown", "gate.md", "--junit", "gate.xml"),
     )
-    assert said.status == status
-    assert json.loads(said.out)["result"]
-    assert "gate.md: Is a directory" in said.err
+    assert output.status == status
+    assert json.loads(output.out)["result"]
+    assert "gate.md: Is a directory" in output.err
     assert (tmp_path / "gate.xml").exists()
 
 
@@ -68,9 +68,9 @@ def test_a_comparison_is_not_hidden_by_a_page_that_cannot_be_written(
     cli: Cli, runs: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "page.html").mkdir()
-    said = cli("compare", runs / "base", runs / "junk", "--page", "page.html", "--json")
-    assert (said.status, "page.html: Is a directory" in said.err) == (2, True)
-    assert json.loads(said.out)["metric"]
+    output = cli("compare", runs / "base", runs / "junk", "--page", "page.html", "--json")
+    assert (output.status, "page.html: Is a directory" in output.err) == (2, True)
+    assert json.loads(output.out)["metric"]
 
 
 @pytest.mark.parametrize(("counts_as", "status"), [("undecided", 4), ("fail", 1), ("pass", 0)])

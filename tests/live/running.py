@@ -147,13 +147,13 @@ def serving(
     )
     try:
         assert process.stderr
-        first, found = "", None
-        while not found:  # messages about what waits may come before
+        first, listening = "", None
+        while not listening:  # messages about what waits may come before
             line = process.stderr.readline()
             assert line, first
             first += line
-            found = re.match(r"listening at http://(\S+):(\d+)", line)
-        yield Running(process, found[1].strip("[]"), int(found[2]), first)
+            listening = re.match(r"listening at http://(\S+):(\d+)", line)
+        yield Running(process, listening[1].strip("[]"), int(listening[2]), first)
     finally:
         process.kill()
         process.wait(30)

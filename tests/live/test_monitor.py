@@ -336,8 +336,8 @@ def test_an_alarm_is_not_hidden_by_what_the_webhook_replies(
 ) -> None:
     reply = REPLIES[name]
     with raw_server(reply if callable(reply) else lambda one: one.sendall(reply)) as port:
-        said = cli(*overdue, "--webhook", f"http://127.0.0.1:{port}/SECRET?token=SECRET")
-    check_told(said)
+        output = cli(*overdue, "--webhook", f"http://127.0.0.1:{port}/SECRET?token=SECRET")
+    check_told(output)
     got: list[tuple[str, dict[str, object]]] = []
     with hook([], got) as url:
         assert cli(*overdue, "--webhook", url).status == 3
@@ -368,8 +368,8 @@ def test_a_reply_whose_body_never_ends_is_a_reply(
             connection.sendall(b"a")
 
     with raw_server(talk) as port:
-        said = cli(*overdue, "--webhook", f"http://127.0.0.1:{port}/")
-    assert (said.status, "--webhook" in said.err) == (3, False)
+        output = cli(*overdue, "--webhook", f"http://127.0.0.1:{port}/")
+    assert (output.status, "--webhook" in output.err) == (3, False)
 
 
 def test_alarms_that_are_not_delivered_are_one_line_and_few_tries(
@@ -379,11 +379,11 @@ def test_alarms_that_are_not_delivered_are_one_line_and_few_tries(
     got: list[tuple[str, dict[str, object]]] = []
     call = ("monitor", *runs, "--state", "s.json", *BY_ANSWER, "--webhook")
     with hook([500] * 50, got) as url:
-        said = cli(*call, url)
+        output = cli(*call, url)
     count = len(json.loads(Path("s.json").read_text())["alarms"])
     assert count > 1
-    assert said.err.count("--webhook") == 1
-    assert f"{count} alarms not delivered (status 500)" in said.err
+    assert output.err.count("--webhook") == 1
+    assert f"{count} alarms not delivered (status 500)" in output.err
     assert len(got) == count + 1, "the first is tried again"
 
 
@@ -399,9 +399,9 @@ def test_a_state_that_cannot_be_written_after_the_delivery_is_one_line(
 
     monkeypatch.setattr(monitoring, "write_atomic", fail)
     with hook([], []) as url:
-        said = cli(*overdue, "--webhook", url)
-    assert (said.status, said.err.count("ALARM")) == (3, 1)
-    assert "not noted as delivered ([Errno 28] No space left on device)" in said.err
+        output = cli(*overdue, "--webhook", url)
+    assert (output.status, output.err.count("ALARM")) == (3, 1)
+    assert "not noted as delivered ([Errno 28] No space left on device)" in output.err
 
 
 def test_an_alarm_is_posted_although_standard_output_is_closed(
@@ -413,8 +413,8 @@ def test_an_alarm_is_posted_although_standard_output_is_closed(
     monkeypatch.setattr("trustassay.cli.monitor.print_json", fail)
     got: list[tuple[str, dict[str, object]]] = []
     with hook([], got) as url:
-        said = cli(*overdue, "--webhook", url)
-    assert (said.status, said.err.count("ALARM"), len(got)) == (1, 1, 1)
+        output = cli(*overdue, "--webhook", url)
+    assert (output.status, output.err.count("ALARM"), len(got)) == (1, 1, 1)
 
 
 def test_an_alarm_is_not_hidden_by_a_file_for_prometheus(
@@ -423,11 +423,11 @@ def test_an_alarm_is_not_hidden_by_a_file_for_prometheus(
     Path("p.prom").mkdir()
     got: list[tuple[str, dict[str, object]]] = []
     with hook([], got) as url:
-        said = cli(*overdue, "--webhook", url)
-    assert (said.status, len(got)) == (3, 1)
-    assert "ALARM stale" in said.err
-    assert "--prometheus p.prom: Is a directory" in said.err
-    assert json.loads(said.out)["volume_alarms"]
+        output = cli(*overdue, "--webhook", url)
+    assert (output.status, len(got)) == (3, 1)
+    assert "ALARM stale" in output.err
+    assert "--prometheus p.prom: Is a directory" in output.err
+    assert json.loads(output.out)["volume_alarms"]
     clock.append("2026-10-04")
     calm = cli(*(one if one != "s.json" else "calm.json" for one in overdue))
     assert (calm.status, "3 days, 0 alarms" in calm.err) == (1, True)
@@ -441,9 +441,9 @@ def test_alarms_are_not_hidden_by_a_run_that_was_damaged_later(
     call = ("--state", "s.json", *BY_ANSWER)
     whole = cli("monitor", *copies, *call)
     (copies[-1] / "run.json").write_text("{")
-    said = cli("monitor", copies[0], *call)
-    assert (said.status, said.err.count("ALARM")) == (3, whole.err.count("ALARM"))
-    assert "no examples, as a run cannot be read" in said.err
+    output = cli("monitor", copies[0], *call)
+    assert (output.status, output.err.count("ALARM")) == (3, whole.err.count("ALARM"))
+    assert "no examples, as a run cannot be read" in output.err
 
 
 @pytest.mark.parametrize(
@@ -467,10 +467,10 @@ def test_alarms_are_not_hidden_by_a_run_that_was_damaged_later(
 def test_a_webhook_that_cannot_be_one_is_refused_before_a_run_is_counted(
     cli: Cli, runs: list[Path], url: str, message: str
 ) -> None:
-    said = cli("monitor", runs[0], "--state", "s.json", "--webhook", url)
-    assert (said.status, "--webhook: " in said.err) == (2, True)
-    assert message in one_line(said)
-    assert "SECRET" not in said.err
+    output = cli("monitor", runs[0], "--state", "s.json", "--webhook", url)
+    assert (output.status, "--webhook: " in output.err) == (2, True)
+    assert message in one_line(output)
+    assert "SECRET" not in output.err
     assert not Path("s.json").exists()
 
 
@@ -478,10 +478,10 @@ def test_a_key_of_a_webhook_that_is_none_is_refused_before_a_run_is_counted(
     cli: Cli, runs: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(monitoring.WEBHOOK_KEY_VARIABLE, "a\nSECRET: b")
-    said = cli("monitor", runs[0], "--state", "s.json", "--webhook", "http://127.0.0.1:1/")
-    assert (said.status, Path("s.json").exists()) == (2, False)
-    assert "TRUSTASSAY_WEBHOOK_KEY is not a valid API key" in said.err
-    assert "SECRET" not in said.err
+    output = cli("monitor", runs[0], "--state", "s.json", "--webhook", "http://127.0.0.1:1/")
+    assert (output.status, Path("s.json").exists()) == (2, False)
+    assert "TRUSTASSAY_WEBHOOK_KEY is not a valid API key" in output.err
+    assert "SECRET" not in output.err
 
 
 # ---- how many answers there are, and when ----

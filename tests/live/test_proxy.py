@@ -727,19 +727,19 @@ def test_a_number_that_is_not_finite_costs_no_verdict_and_is_null(
     full = completion(GOOD, usage={"prompt_tokens": 7.5})
     full["choices"][0]["logprobs"] = logprobs
     upstream.answer = sends(json.dumps(full).encode().replace(b"7.5", number))
-    found = request.getfixturevalue(service).chat()
-    assert (found.status, found.headers["x-trustassay-status"]) == (200, "scored")
-    told = found.json
-    assert verdict(told)["metrics"]["faithfulness"]["verdict"] == "supported"
-    del told["trustassay"]
-    assert told == json.loads(json.dumps(full).replace("7.5", "null"))
-    assert b"Infinity" not in found.body
+    reply = request.getfixturevalue(service).chat()
+    assert (reply.status, reply.headers["x-trustassay-status"]) == (200, "scored")
+    completion_of_reply = reply.json
+    assert verdict(completion_of_reply)["metrics"]["faithfulness"]["verdict"] == "supported"
+    del completion_of_reply["trustassay"]
+    assert completion_of_reply == json.loads(json.dumps(full).replace("7.5", "null"))
+    assert b"Infinity" not in reply.body
     # Of a stream, each chunk but the last passes as it came.
     first = chunk({"content": GOOD}, logprobs=7.5).replace(b"7.5", number)
     last = chunk({}, usage={"prompt_tokens": 7.5}).replace(b"7.5", number)
     upstream.answer = streams([first, last, b"data: [DONE]\n\n"])
-    found = request.getfixturevalue(service).chat(stream=True)
-    assert found.body.startswith(first)
-    told = json.loads(found.body.split(b"\n\n")[-3].removeprefix(b"data: "))
-    assert told["usage"] == {"prompt_tokens": None}
-    assert verdict(told)["metrics"]["faithfulness"]["verdict"] == "supported"
+    reply = request.getfixturevalue(service).chat(stream=True)
+    assert reply.body.startswith(first)
+    completion_of_reply = json.loads(reply.body.split(b"\n\n")[-3].removeprefix(b"data: "))
+    assert completion_of_reply["usage"] == {"prompt_tokens": None}
+    assert verdict(completion_of_reply)["metrics"]["faithfulness"]["verdict"] == "supported"

@@ -411,17 +411,17 @@ def test_a_list_without_an_end_is_given_up_and_what_was_read_is_kept(
     entries = spans(TRACES[0], ANSWERS[0]) if where == "phoenix" else [observation("a", None)]
     store.listed = listing(cursors, [] if is_empty else entries, asked)  # type: ignore[method-assign]
     most = ("--max-pages", "7") if "7" in message else ()
-    said = cli("pull", "t.jsonl", "--from", where, *most)
+    output = cli("pull", "t.jsonl", "--from", where, *most)
     lists = [one for one in asked if "scores" not in one and "span_annotations" not in one]
-    assert (said.status, len(lists)) == (2, pages)
-    assert message in said.err
+    assert (output.status, len(lists)) == (2, pages)
+    assert message in output.err
     assert Path("t.jsonl").read_text() == "before"
     partial = Path("t.jsonl.partial")
     assert partial.exists() != is_empty
     if not is_empty:
         count = pages * len(entries)
         assert len(partial.read_text().splitlines()) == count
-        assert f"read before: {count} spans, in t.jsonl.partial" in said.err
+        assert f"read before: {count} spans, in t.jsonl.partial" in output.err
 
 
 def test_observations_that_wait_for_their_root_are_kept(cli: Cli, store: Store) -> None:
@@ -447,14 +447,14 @@ def test_a_key_that_is_refused_is_named_by_its_variable(
         variables = "PHOENIX_API_KEY"
         monkeypatch.setenv(variables, "px-0123456789")
     store.listed = lambda path: (status, {}, '{"message": "no"}')  # type: ignore[method-assign]
-    said = cli("pull", "t.jsonl", "--from", where)
-    assert said.status == 2
-    assert f"{status}: no (it refuses the key in {variables})" in said.err
+    output = cli("pull", "t.jsonl", "--from", where)
+    assert output.status == 2
+    assert f"{status}: no (it refuses the key in {variables})" in output.err
     assert not Path("t.jsonl.partial").exists()
     if where == "phoenix":
         monkeypatch.delenv(variables)
-        said = cli("pull", "t.jsonl", "--from", where)
-        assert f"{status}: no (no key: PHOENIX_API_KEY is not set)" in said.err
+        output = cli("pull", "t.jsonl", "--from", where)
+        assert f"{status}: no (no key: PHOENIX_API_KEY is not set)" in output.err
 
 
 @pytest.mark.parametrize(
@@ -480,14 +480,14 @@ def test_an_address_of_a_store_is_checked_and_not_repeated(
             (("pull", "t.jsonl", "--from", where), variable),
             (("push", run, "--to", where), variable),
         ):
-            said = cli(*arguments)
-            assert said.status == 2
-            assert f"trustassay: {name}: " in said.err
-            assert message in said.err
-            assert "SECRET" not in said.err
-    said = cli("push", run, "--to", "phoenix", "--url", store.url, "--report-url", "SECRET@h")
-    assert (said.status, "--report-url: expected an address" in said.err) == (2, True)
-    assert "SECRET" not in said.err
+            output = cli(*arguments)
+            assert output.status == 2
+            assert f"trustassay: {name}: " in output.err
+            assert message in output.err
+            assert "SECRET" not in output.err
+    output = cli("push", run, "--to", "phoenix", "--url", store.url, "--report-url", "SECRET@h")
+    assert (output.status, "--report-url: expected an address" in output.err) == (2, True)
+    assert "SECRET" not in output.err
 
 
 def test_odd_entries_of_a_store_do_no_harm(cli: Cli, store: Store) -> None:

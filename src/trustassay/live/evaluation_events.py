@@ -154,7 +154,7 @@ class EventSender:
         self.pending, self.lost = 0, 0
         """Events that are in memory alone and not sent, and those that are lost."""
         self._kept = 0
-        self._has_told = False
+        self._has_reported = False
 
     def send(self, records: Sequence[Record]) -> None:
         """Queue log records for sending; with a folder they are on disk then."""
@@ -239,8 +239,8 @@ class EventSender:
                 waiting = [event for event in part if event.key]
             if lost := len(part) - len(waiting):
                 self._lose(lost, error)
-            elif not self._has_told:
-                self._has_told = True
+            elif not self._has_reported:
+                self._has_reported = True
                 self._tell(f"events wait until the collector takes them: {error}")
         for event in part:
             if waiting and event.key:

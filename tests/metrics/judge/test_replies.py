@@ -124,10 +124,10 @@ def test_log_probabilities_are_those_of_the_token_that_is_read(
 def test_a_log_probability_that_is_not_known_costs_the_others_nothing() -> None:
     """Servers write NaN for a number that they failed to compute; other tokens keep theirs."""
     score = TokenLogprob(" 4", -0.5, (("5", -2.0),))
-    found = level_logprobs([TokenLogprob("Score", math.nan), score], TRUTH, "4")
-    assert found == {"4": -0.5, "5": -2.0}
-    found = level_logprobs([score._replace(logprob=math.nan)], TRUTH, "4")
-    assert found == {"5": -2.0}
-    expected_value = compute_expected_value(found, TRUTH.values)
+    logprobs = level_logprobs([TokenLogprob("Score", math.nan), score], TRUTH, "4")
+    assert logprobs == {"4": -0.5, "5": -2.0}
+    logprobs = level_logprobs([score._replace(logprob=math.nan)], TRUTH, "4")
+    assert logprobs == {"5": -2.0}
+    expected_value = compute_expected_value(logprobs, TRUTH.values)
     assert expected_value is not None
     assert expected_value == pytest.approx((5.0, math.exp(-2)))
