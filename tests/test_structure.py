@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"statistics", "text"},
     "ray": VALUES | {"calls", "input", "runs"},
     "view": VALUES
-    | {"calls", "compare", "input", "metrics", "people", "report", "runs", "statistics"},
+    | {"calls", "compare", "input", "metrics", "people", "report", "runs", "statistics", "text"},
     "cli": VALUES
     | {"api", "backends", "calls", "compare", "input", "live", "metrics", "papers", "people"}
     | {"ray", "report", "runs", "text", "view"},

@@ -100,7 +100,7 @@ def test_a_model_that_refuses_most_questions_is_no_improvement(tmp_path: Path) -
     check = by_name(result)["faithfulness.not_answered"]
     assert check.result == "fail"
     assert check.before_after == pytest.approx((0, 500 / 6))
-    assert check.why.startswith("more in 100 of 120 questions, fewer in 0, p = ")
+    assert check.why.startswith("more in 100 of 120 questions, fewer in 0, p < 0.0001")
 
 
 def test_refusals_that_come_and_go_are_no_rise(tmp_path: Path) -> None:

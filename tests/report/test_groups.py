@@ -27,10 +27,10 @@ from trustassay.report.distributions import (
     Name,
     ScoreGroups,
 )
-from trustassay.report.text import figure, with_error
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import write_report
 from trustassay.statistics.regression import RegressionLine
+from trustassay.text.numbers import figure, with_error
 
 
 @pytest.mark.parametrize(

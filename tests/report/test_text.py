@@ -8,16 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.report.text import (
-    HIDDEN,
-    cut,
-    measure,
-    number,
-    score_text,
-    spell_out_hidden,
-    split_long,
-    visible,
-)
+from trustassay.report.text import HIDDEN, cut, spell_out_hidden, split_long, visible
 
 
 @pytest.mark.parametrize(
@@ -68,30 +59,3 @@ def test_splitting_loses_nothing(text: str) -> None:
 def test_cut() -> None:
     assert cut("  a\n b ", 10) == "a b"
     assert cut("abcdefghij", 5) == "abcd…"
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "digits", "expected"),
-    [
-        (61.128, "%", 1, "61.1\u202f%"),
-        (61.128, "%", 2, "61.13\u202f%"),
-        (1234567, "", 2, "1,234,567"),
-        (-0.001, "%", 1, "0.0\u202f%"),
-        (-0.26, "%", 1, "-0.3\u202f%"),
-        (float("nan"), "%", 1, "–\u202f%"),
-        (100.0, "", 1, "100.0"),
-    ],
-)
-def test_measure(value: float, unit: str, digits: int, expected: str) -> None:
-    assert measure(value, unit, digits) == expected
-
-
-def test_scores() -> None:
-    assert [score_text(s) for s in (1.0, 0.834, 0.0, 0.0001, None)] == [
-        "1.00",
-        "0.83",
-        "0.00",
-        "1.0e-04",
-        "–",
-    ]
-    assert number(5) == "5"

@@ -1,4 +1,4 @@
-"""Words as they are compared; texts normalised; counts with their nouns."""
+"""Words as they are compared; texts normalised."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tests.text.hostile import HOSTILE
 from trustassay.text.words import (
-    amount,
     content_words,
     is_negation,
     normalise,
@@ -104,13 +103,3 @@ def test_hostile_text_is_normalised_fast(read: Callable[[str], object], kind: st
     started = time.process_time()
     read(HOSTILE[kind])
     assert time.process_time() - started < 1.5
-
-
-# Amounts
-
-
-def test_a_count_agrees_with_its_noun() -> None:
-    assert amount(1, "answer") == "1 answer"
-    assert amount(0, "answer") == "0 answers"
-    assert amount(1000, "answer") == "1,000 answers"
-    assert amount(2, "reply", "replies") == "2 replies"

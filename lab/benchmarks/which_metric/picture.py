@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from lab.benchmarks.which_metric.studying import Studied
-from trustassay.report.text import number, spell_out_hidden
+from trustassay.report.text import spell_out_hidden
 from trustassay.statistics.intervals import Estimate
+from trustassay.text.numbers import number
 
 SHOWN = {
     "faithfulness.support": "faithfulness.support",

@@ -31,6 +31,7 @@ from trustassay.backends.recommended import find_languages
 from trustassay.core.capabilities import BatchLimits, ChatRequest, Message, Reply, Turns
 from trustassay.core.sample import clean
 from trustassay.errors import BackendError, CallError, install_command
+from trustassay.text.numbers import gigabytes_text
 
 DEFAULT_CONTEXT_TOKENS = 4096
 """Tokens of a prompt and its reply, unless the URI says otherwise or the model takes fewer."""
@@ -290,8 +291,9 @@ class GgufChat:
             free = read_free_memory()
             if free is not None and self.memory > free:
                 raise BackendError(
-                    f"it takes about {self.memory / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB "
-                    "are free; try a smaller file, or a smaller ?context= or ?parallel="
+                    f"it takes about {gigabytes_text(self.memory)} of memory, and "
+                    f"{gigabytes_text(free)} are free; try a smaller file, or a smaller "
+                    "?context= or ?parallel="
                 )
             # 4. Build the name from everything that affects replies, so that stored ones are valid.
             self._template, self._parallel, self._max_tokens = template, parallel, max_tokens

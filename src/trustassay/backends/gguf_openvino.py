@@ -33,6 +33,7 @@ from trustassay.core.capabilities import BatchLimits, ChatRequest, Reply, TokenL
 from trustassay.core.progress import tell
 from trustassay.core.sample import clean
 from trustassay.errors import BackendError, install_command
+from trustassay.text.numbers import gigabytes_text
 
 Floats = NDArray[np.float32]
 
@@ -80,7 +81,7 @@ def find_obstacle(file: GgufFile) -> str | None:
         return f"OpenVINO needs layers of a multiple of {GROUP_SIZE} inputs here"
     memory, free_memory = file.size * MEMORY_FACTOR, read_free_memory()
     if free_memory is not None and memory > free_memory:
-        sizes = f"{memory / 1e9:.1f} GB of memory, and {free_memory / 1e9:.1f} GB are free"
+        sizes = f"{gigabytes_text(memory)} of memory, and {gigabytes_text(free_memory)} are free"
         return f"it takes about {sizes}"
     folder = find_folder(file)
     if not folder.exists():
@@ -92,7 +93,7 @@ def find_obstacle(file: GgufFile) -> str | None:
         # The graph as OpenVINO writes it is on the disk at the same time.
         needed = file.size * (STORED_SIZE_FACTOR + GRAPH_SIZE_FACTOR)
         if needed > free:
-            sizes = f"{needed / 1e9:.1f} GB are needed, and {free / 1e9:.1f} GB are free"
+            sizes = f"{gigabytes_text(needed)} are needed, and {gigabytes_text(free)} are free"
             return f"it cannot be prepared in {folder.parent}: {sizes}"
     return None
 
@@ -356,7 +357,7 @@ def prepare_model(file: GgufFile) -> Path:
     if folder.exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    size = f"{file.size * STORED_SIZE_FACTOR / 1e9:.1f} GB"
+    size = gigabytes_text(file.size * STORED_SIZE_FACTOR)
     tell(f"preparing {file.path.name} for OpenVINO, once: {size} in {folder.parent}")
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         first, second = Path(scratch) / "first", Path(scratch) / "second"

@@ -20,6 +20,7 @@ from trustassay.backends.registry import Scheme, find, load, load_plugin, packag
 from trustassay.backends.resolve import make_blocking
 from trustassay.core.capabilities import ChatRequest, LocalChatModel
 from trustassay.errors import BackendError, UnknownNameError
+from trustassay.text.numbers import gigabytes_text
 
 REQUEST = ChatRequest.of("Say yes.", temperature=None, max_tokens=16)
 
@@ -120,7 +121,7 @@ def _choose_kind_of_object(candidate: Any) -> str:
 
 def _try_chat(model: Any) -> str:
     """Ask a chat model, and return a remark."""
-    remark = f", takes {model.memory / 1e9:.1f} GB of memory" if hasattr(model, "memory") else ""
+    remark = f", takes {gigabytes_text(model.memory)} of memory" if hasattr(model, "memory") else ""
     # A local model has no connection to close, and no time limit.
     if isinstance(model, LocalChatModel):
         model.replies([REQUEST])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.text.numbers import gigabytes_text
 
 HUB = "https://huggingface.co"
 
@@ -63,7 +64,7 @@ class RecommendedModel:
     @property
     def size(self) -> str:
         """The size of the file in GB, as ``1.1 GB``."""
-        return f"{self.bytes / 1e9:.1f} GB"
+        return gigabytes_text(self.bytes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return its fields, its path, and whether the file is there, as JSON values."""

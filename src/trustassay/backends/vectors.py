@@ -8,7 +8,7 @@ import numpy as np
 from trustassay.backends.chat_text import shorten
 from trustassay.core.capabilities import Vectors
 from trustassay.errors import BackendError
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 UNIT_TOLERANCE = 1e-4
 """Deviation from length 1 that is rounding: of 32-bit numbers, and of the decimals of a store."""

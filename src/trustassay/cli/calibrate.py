@@ -23,7 +23,7 @@ from trustassay.runs.options import (
     LongestLine,
     Seed,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 if TYPE_CHECKING:
     from trustassay.runs.calibrator import Calibrator

@@ -35,7 +35,7 @@ from trustassay.runs.options import (
     Flag,
     RecordOptions,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 if TYPE_CHECKING:
     from trustassay.calls.retry import Endpoint

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
 from trustassay.report.terminal import one_line, print_json, say, show_table
-from trustassay.report.text import with_interval
 from trustassay.runs.options import (
     INPUT,
     MODELS,
     Flag,
     SpendingOptions,
 )
+from trustassay.text.numbers import with_interval
 
 if TYPE_CHECKING:
     from trustassay.people.entailers import EntailerEstimate, MeasuredEntailer, PassedCounts

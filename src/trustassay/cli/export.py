@@ -8,7 +8,7 @@ from trustassay.report.terminal import say
 from trustassay.runs.options import (
     Flag,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 
 @with_options

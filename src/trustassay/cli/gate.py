@@ -228,7 +228,7 @@ def _write_file(path: Path, content: bytes, status: int) -> int:
 def _show_gate(result: "Gate") -> None:
     from trustassay.compare.changes import describe_outcome_changes
     from trustassay.compare.gate_files import interval_in_words, reason_of, value_of
-    from trustassay.report.text import format_figure
+    from trustassay.text.numbers import format_figure
 
     for outcomes in result.outcomes.values():
         say(one_line(outcomes.sentence))

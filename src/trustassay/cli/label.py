@@ -11,13 +11,12 @@ from trustassay.cli.options import with_options
 from trustassay.core.labels import parse_number, parse_percent
 from trustassay.errors import UsageError
 from trustassay.report.terminal import one_line, print_json, say, show_table
-from trustassay.report.text import ends_text
 from trustassay.runs.options import (
     INPUT,
     Flag,
     Seed,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, ends_text
 
 if TYPE_CHECKING:
     from trustassay.people.label.calibration_work import CalibrationPlanOptions

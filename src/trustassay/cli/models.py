@@ -12,6 +12,7 @@ from trustassay.report.terminal import one_line, print_json, say, show_table
 from trustassay.runs.options import (
     Flag,
 )
+from trustassay.text.numbers import gigabytes_text
 
 UNNAMED = "list"
 """The command of ``trustassay models`` that runs if none is named."""
@@ -160,7 +161,8 @@ def get(
     needed, free = estimate_weight_memory(model.bytes), read_free_memory()
     # Only a warning, since memory may be free when the model is loaded.
     if free is not None and needed > free:
-        say(f"{name} takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free now")
+        sizes = f"{gigabytes_text(needed)} of memory, and {gigabytes_text(free)} are free now"
+        say(f"{name} takes {sizes}")
     say(f"{name} ({model.size}, {model.licence}) from {model.address}")
     # A file of the right size is not fetched again; ``--check`` verifies its digest.
     outcome = "fetched and checked" if fetch_model(model, check=check) else "it was here already"

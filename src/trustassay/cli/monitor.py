@@ -63,7 +63,7 @@ class PromiseWatching:
             raise UsageError(f"{without_effect[0]}: has no effect with --audit")
         from trustassay.people.calibrate.answers import SourceOptions
         from trustassay.people.calibrate.promise_audit import audit_promise
-        from trustassay.text.words import amount
+        from trustassay.text.numbers import amount
 
         assert self.audit is not None
         labels = SourceOptions(
@@ -182,8 +182,7 @@ def monitor(  # noqa: PLR0913 - one argument an option
         only = f"{flags[0]}: has an effect with --audit alone" if flags else ""
         raise UsageError(only or "--state: is needed; name the file that keeps the days")
     from trustassay.live import monitor as monitoring
-    from trustassay.report.text import format_figure
-    from trustassay.text.words import amount
+    from trustassay.text.numbers import amount, format_figure
 
     # The address is checked before a run is counted: a typo must not leave a changed state.
     if targets.webhook:

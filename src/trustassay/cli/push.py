@@ -84,7 +84,7 @@ def push(
     from trustassay.live import push as pushing
     from trustassay.live.trace_stores import STORES
     from trustassay.runs.folder import RunFolder
-    from trustassay.text.words import amount
+    from trustassay.text.numbers import amount
 
     if report_url:
         check_address(report_url, "--report-url")

@@ -23,11 +23,10 @@ from trustassay.report.terminal import (
     say,
     show_table,
 )
-from trustassay.report.text import with_error
 from trustassay.runs.options import (
     RecordOptions,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, verb, with_error
 
 if TYPE_CHECKING:
     from trustassay.api import Run
@@ -461,9 +460,9 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
             "one finds; --second-budget bounds it"
         )
     for metric, count in plan.unread.items():
-        verb = "is" if count == 1 else "are"
+        are = verb(count, "is", "are")
         say(
-            f"{metric}: {count:,} of {samples} {verb} in another language than its models read, "
+            f"{metric}: {count:,} of {samples} {are} in another language than its models read, "
             "and will not be judged"
         )
     for sentence in describe_asked_models(plan.left_out, plan.asked_instead, "is"):

@@ -31,7 +31,7 @@ from trustassay.runs.options import (
     Turns,
     Unit,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 
 @dataclass(frozen=True)

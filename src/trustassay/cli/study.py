@@ -17,7 +17,7 @@ from trustassay.runs.options import (
     Seed,
     Sheet,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 if TYPE_CHECKING:
     from trustassay.people.study.command import LabelStudy

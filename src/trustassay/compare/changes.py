@@ -22,7 +22,6 @@ from trustassay.core.assessment import Direction, WeightedFigures
 from trustassay.core.json_form import JsonForm, as_json, difference_as_json
 from trustassay.core.metric import Figure, Mean, Share
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED, PASSED, SCORED, OutcomeKind
-from trustassay.report.text import ends_text, format_figure
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.comparison import (
@@ -34,7 +33,7 @@ from trustassay.statistics.comparison import (
 )
 from trustassay.statistics.intervals import MIN_UNITS, MIN_UNITS_FOR_MEANS
 from trustassay.statistics.resampling import draw_counts, generator
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, ends_text, format_figure
 
 UNWANTED_KINDS: Sequence[OutcomeKind] = (FAILED, NOT_ANSWERED, NOT_SCORED)
 """Outcomes whose rise is tested."""

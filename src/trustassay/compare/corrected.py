@@ -26,7 +26,6 @@ from trustassay.input.ratings import Rating, read_ratings
 from trustassay.input.records import InputError
 from trustassay.people.label.population import read_labels, read_population
 from trustassay.people.study.labels import LabelSource
-from trustassay.report.text import ends_text
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.units import UNIT, compute_unit_keys, read_domain
 from trustassay.statistics import Bools, Floats, Places
@@ -40,7 +39,7 @@ from trustassay.statistics.corrected import (
 )
 from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
 from trustassay.statistics.resampling import generator
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, ends_text
 
 RIGHT_FIGURE = "right"
 """The name of the corrected share as a figure: ``METRIC.right``."""

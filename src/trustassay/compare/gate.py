@@ -72,7 +72,7 @@ from trustassay.runs.units import ANSWER, UNIT
 from trustassay.statistics.comparison import MIN_CHANGED_QUESTIONS, share_rise_p
 from trustassay.statistics.intervals import Interval
 from trustassay.statistics.sequential import mean_interval_at_any_n
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 NOTHING_JUDGED = "nothing could be judged"
 """Why a share of failed questions proves nothing."""

@@ -9,7 +9,7 @@ from jinja2 import Environment
 
 from trustassay.compare.changes import describe_outcome_changes
 from trustassay.compare.gate_rules import CheckResult, Gate, GateCheck
-from trustassay.report.text import format_figure
+from trustassay.text.numbers import format_figure
 
 MAX_LISTED_ANSWERS = 20
 """How many of the answers that got worse are written out; the JSON has more."""

@@ -18,6 +18,7 @@ from trustassay.core.outcome import Outcomes
 from trustassay.errors import UsageError
 from trustassay.statistics.intervals import Interval
 from trustassay.statistics.resampling import holm
+from trustassay.text.numbers import amount, p_equation, verb
 
 MAX_TIMES_MORE = 100
 """Advice names a number of further questions up to this multiple of the present number."""
@@ -300,7 +301,7 @@ def _advise(check: GateCheck, fail_p: float, level: float) -> str:
     more = count_more_questions(times, check.n)
     if more is None:
         return ""
-    number = f"about {more:,} more {check.unit_of_n}{'s decide' if more > 1 else ' decides'} it"
+    number = f"about {amount(more, f'more {check.unit_of_n}')} {verb(more, 'decides', 'decide')} it"
     if check.before_after is None:
         return f"{number} ({side}, at the same value)"
     change = f"{check.value:+.1f} points" if check.unit == "%" else f"{check.value:+.3g}"
@@ -309,5 +310,4 @@ def _advise(check: GateCheck, fail_p: float, level: float) -> str:
 
 def _format_p(p: float, rules: int) -> str:
     corrected = f", corrected for {rules} rules" if rules > 1 else ""
-    # The p-value of an interval is 1 less a number near 1, so it may round to 0.
-    return f"p = {p:.2g}{corrected}" if p else f"p < 1e-15{corrected}"
+    return f"{p_equation(p)}{corrected}"

@@ -22,7 +22,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import hash64
 from trustassay.runs.units import UNIT, compute_unit_keys
 from trustassay.statistics import Bools, Floats, Places
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 HashColumn = NDArray[np.uint64]
 

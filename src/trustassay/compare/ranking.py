@@ -27,7 +27,6 @@ from trustassay.input.labels import read_labels
 from trustassay.input.places import name_of
 from trustassay.input.records import InputError
 from trustassay.report import document
-from trustassay.report.text import ends_text, number
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Floats
 from trustassay.statistics.intervals import MIN_UNITS, reason_too_few
@@ -39,6 +38,7 @@ from trustassay.statistics.ranking import (
     rank_models,
 )
 from trustassay.statistics.resampling import generator
+from trustassay.text.numbers import ends_text, number, p_equation, percent_text
 
 MAX_LISTED_PAIRS = 20
 """Longest list of pairs of models that do not differ significantly."""
@@ -321,8 +321,8 @@ def describe_ranking(ranking: Ranking) -> list[str]:
     if reason := reason_too_few("questions that all models answered", ranking.questions, MIN_UNITS):
         lines = [f"No models can be distinguished: {reason}."]
     elif not unclear:
-        largest = _format_p(max(pair.p for pair in differences))
-        lines = [f"All models differ significantly (largest p = {largest}{corrected})."]
+        largest = p_equation(max(pair.p for pair in differences))
+        lines = [f"All models differ significantly (largest {largest}{corrected})."]
     else:
         lines = [
             _describe_no_difference(ranking, pair, corrected) for pair in unclear[:MAX_LISTED_PAIRS]
@@ -356,13 +356,8 @@ def _describe_no_difference(ranking: Ranking, pair: PairDifference, corrected: s
     models = ranking.models
     return (
         f"{models[pair.better]} and {models[pair.worse]} do not differ significantly: difference "
-        f"{scale * abs(pair.value):.3g}{unit}{within}, p = {_format_p(pair.p)}{corrected}."
+        f"{scale * abs(pair.value):.3g}{unit}{within}, {p_equation(pair.p)}{corrected}."
     )
-
-
-def _format_p(value: float) -> str:
-    # Two decimals are enough for large p-values; small ones keep two digits.
-    return f"{value:.2f}" if value >= 0.095 else f"{value:.2g}"
 
 
 def _describe_agreement(ranking: Ranking, agreement: OrderAgreement) -> str:
@@ -401,17 +396,11 @@ def build_table(ranking: Ranking) -> document.Table:
             cells = [f"{result.means[place]:.3f}", *cells]
         cells.insert(1, " to ".join(ends) or "too few")
         if result.probabilities is not None:
-            cells += [_format_percent(value) for value in result.probabilities[place].tolist()]
+            cells += [percent_text(value) for value in result.probabilities[place].tolist()]
         if result.truth is not None:
             cells.append(f"{100 * result.truth[place]:.1f}")
         rows.append(document.DocumentRow(name, cells))
     return document.Table("Model", columns, rows, "In numbers")
-
-
-def _format_percent(value: float) -> str:
-    if 0 < value < 0.005:
-        return "<1 %"
-    return ">99 %" if 0.995 < value < 1 else f"{100 * value:.0f} %"
 
 
 def build_document(ranking: Ranking, sources: Sequence[str]) -> document.PageDocument:

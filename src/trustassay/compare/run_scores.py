@@ -38,7 +38,7 @@ from trustassay.runs.folder import (
 )
 from trustassay.runs.lines import hash64
 from trustassay.statistics import Bools, Floats
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, verb
 
 # A date within a folder's name, such as run-2026-11-28-b; not part of a longer number.
 _DAY = re.compile(r"(?<!\d)20\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?!\d)")
@@ -360,7 +360,7 @@ def describe_skipped(path: Path) -> list[str]:
         return []
     return [
         f"{path}: {amount(skipped, 'record')} of the input could not be read and "
-        f"{'is' if skipped == 1 else 'are'} in no share"
+        f"{verb(skipped, 'is', 'are')} in no share"
     ]
 
 
@@ -377,6 +377,6 @@ def describe_copies(paths: Sequence[Path]) -> list[str]:
         result += describe_skipped(path)
         for name, what in phrases.items():
             if count := counts.get(name):
-                verb = "is" if count == 1 else "are"
-                result.append(f"{path}: {amount(count, 'answer')} {verb} {what}")
+                are = verb(count, "is", "are")
+                result.append(f"{path}: {amount(count, 'answer')} {are} {what}")
     return result

@@ -30,8 +30,8 @@ from trustassay.core.json_form import as_json, fields_as_json
 from trustassay.core.metric import MetricInfo
 from trustassay.core.outcome import PASSED
 from trustassay.report import document
-from trustassay.report.text import ends_text, format_figure, p_text
 from trustassay.statistics.comparison import Difference
+from trustassay.text.numbers import ends_text, format_figure, p_text
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from trustassay.live.service import run_beside
 from trustassay.live.trace_stores import SecretHttp
 from trustassay.live.waiting import WAITING_EVENTS, WaitingJournal, encode_line
 from trustassay.report.serving import MessageWriter
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 HEADERS = ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 """Environment variables with headers for a collector, as ``name=value`` separated by commas; the

@@ -51,7 +51,6 @@ from trustassay.live.volume import (
     read_staleness,
     read_volumes,
 )
-from trustassay.report.text import format_figure
 from trustassay.runs.counts import determine_outcome, read_rows
 from trustassay.runs.folder import (
     STARTED,
@@ -64,7 +63,7 @@ from trustassay.runs.folder import (
 from trustassay.runs.lines import hash64
 from trustassay.runs.units import ANSWER, QUESTION, UNIT, read_domain
 from trustassay.statistics import Floats, eprocess
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, format_figure
 
 if TYPE_CHECKING:
     import aiohttp

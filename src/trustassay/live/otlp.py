@@ -35,7 +35,7 @@ from trustassay.live.scorer import Assay
 from trustassay.live.service import BusyError, Service, choose_work_for, run_beside
 from trustassay.live.waiting import WAITING_SPANS, WaitingJournal, encode_line
 from trustassay.report.serving import MessageWriter
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 PATH = "/v1/traces"
 PROTOBUF = "application/x-protobuf"

@@ -26,7 +26,7 @@ from trustassay.live.integrations.resident import IntegrationFinding, finding_of
 from trustassay.live.trace_stores import MAX_COMMENT_CHARACTERS, Request, TraceStore, TraceTarget
 from trustassay.runs.counts import read_rows
 from trustassay.runs.folder import RunFolder, load_metrics
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 JOURNAL = "pushed.jsonl"
 """The file of what was sent, in the run's folder."""

@@ -20,7 +20,7 @@ from trustassay.live.scorer import OpenScorer, Scorer
 from trustassay.live.service import Service, ServiceSettings, run_beside
 from trustassay.report.serving import QUIET_UVICORN_OPTIONS, MessageWriter
 from trustassay.report.terminal import INTERRUPTED
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 FULL_REPLY = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"

@@ -14,7 +14,7 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from trustassay.statistics.distributions import incomplete_beta
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 DAILY_LEVEL = 1e-4
 """The probability of a false alarm on one day, for the number of all answers and for each group."""

@@ -20,7 +20,6 @@ from trustassay.input.ratings import Ratings
 from trustassay.people.variance import VarianceReport, decompose_variances
 from trustassay.report import document
 from trustassay.report.charts import interval_svg, stacked_svg
-from trustassay.report.text import number
 from trustassay.runs.counts import MAX_ANSWERS_SHOWN
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.units import UNIT, read_units
@@ -38,6 +37,7 @@ from trustassay.statistics.agreement import (
 )
 from trustassay.statistics.intervals import Estimate, Interval
 from trustassay.statistics.resampling import cluster_numbers
+from trustassay.text.numbers import number
 
 
 class AgreementCoefficient(NamedTuple):

@@ -17,8 +17,8 @@ from trustassay.core.sample import Document, Sample
 from trustassay.report.columns import read_fields
 from trustassay.report.markdown import RenderedText, TextMark, read_beginning, render_text
 from trustassay.report.review import problem_of
-from trustassay.report.text import cut, cut_between_words, number
-from trustassay.text.words import amount
+from trustassay.report.text import cut, cut_between_words
+from trustassay.text.numbers import amount, number
 
 MAX_UNKNOWN_IDS = 5
 """Ids without an answer that the message lists."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from trustassay.core.asked import AskedModel
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 MAX_ROWS_IN_SENTENCES = 3
 """Models that the closing lines of a run name, those that missed most first."""

@@ -22,17 +22,9 @@ from trustassay.report.distributions import (
     ScoreGroups,
     Series,
 )
-from trustassay.report.text import (
-    NO_BREAK,
-    cut,
-    number,
-    score_text,
-    spell_out_hidden,
-    with_error,
-    with_interval,
-)
+from trustassay.report.text import cut, spell_out_hidden
 from trustassay.statistics.regression import RegressionLine as FittedLine
-from trustassay.text.words import amount
+from trustassay.text.numbers import NO_BREAK, amount, number, score_text, with_error, with_interval
 
 MIN_HEIGHT = 1.5  # one answer among a million stays visible
 

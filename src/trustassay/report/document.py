@@ -18,7 +18,7 @@ from trustassay.core.evidence import Piece, diff_words
 from trustassay.core.files import write_atomic
 from trustassay.report.charts import Plot, interval_svg, ticks
 from trustassay.report.page import write_template
-from trustassay.report.text import with_interval
+from trustassay.text.numbers import with_interval
 
 MEAN = Markup('<span class="sign mean"></span> ')
 """The sign of a mean in a drawing."""

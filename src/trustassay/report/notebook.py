@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trustassay.core.metric import Figure, Metric, Summary
-from trustassay.report.text import format_figure
+from trustassay.text.numbers import format_figure
 
 BINS = 20
 """Bars of the picture of scores."""

@@ -33,8 +33,8 @@ from trustassay.report.columns import ColumnOutcomes
 from trustassay.report.distributions import Histogram, ScoreGroups, Series
 from trustassay.report.markdown import render_text
 from trustassay.report.review import FlagRule, ReviewCounts, Selection
-from trustassay.report.text import with_error
-from trustassay.text.words import amount
+from trustassay.text import numbers
+from trustassay.text.numbers import amount, with_error
 
 BUFFERED_PIECES = 200
 """Pieces of a template that are written together."""
@@ -231,10 +231,10 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        # Every function of text.py is a filter, every one of charts.py a function of templates.
+        # Every function of both modules is a filter, every one of charts.py a global function.
         **dict(getmembers(text, isfunction)),
-        "amount": amount,
-        "score": text.score_text,
+        **dict(getmembers(numbers, isfunction)),
+        "score": numbers.score_text,
         "plain": _format_plain,
         "part": _format_part,
         # The templates' names of blocks: "Text", "Table", "Drawing" ...
@@ -275,7 +275,7 @@ def figure_groups(metric: ReportMetric) -> dict[str, list[Figure]]:
 def _format_part(value: Any) -> str:
     """Format a part of a score; a whole number without decimals."""
     if isinstance(value, float):
-        return text.number(int(value)) if value.is_integer() else text.score_text(value)
+        return numbers.number(int(value)) if value.is_integer() else numbers.score_text(value)
     return _format_plain(value)
 
 

@@ -25,7 +25,7 @@ from trustassay.core.outcome import (
     Outcome,
     format_counts,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 
 def problem_of(metric: Metric | None, assessment: Assessment) -> str | None:

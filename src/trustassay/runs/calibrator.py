@@ -37,7 +37,7 @@ from trustassay.statistics.comparison import (
 )
 from trustassay.statistics.regression import Isotonic
 from trustassay.statistics.resampling import cluster_numbers
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, p_equation
 
 CALIBRATOR_FORMAT = "trustassay calibrator"
 CALIBRATOR_VERSION = 2
@@ -547,12 +547,10 @@ def describe_calibration(calibrated: Mapping[str, Any]) -> ChancesSummary:
             f"{audit['reason']}"
         )
     if calibrated["distance_p"] < FALSE_ALARM_RATE:
-        # More digits would suggest a precision that the test does not have.
-        p = calibrated["distance_p"]
-        message = "< 0.0001" if p < 0.0001 else f"{p:.2g}"
+        p = p_equation(calibrated["distance_p"])
         warnings.append(
             f"{calibrated['score']}: its distribution here is unlike that of the calibration "
-            f"(largest distance {calibrated['distance']:.2f}, p {message}); the promise and the "
+            f"(largest distance {calibrated['distance']:.2f}, {p}); the promise and the "
             "probabilities may not hold here"
         )
     return ChancesSummary(sentences, warnings)

@@ -21,6 +21,7 @@ from trustassay.calls.prices import Prices, TokenCounts, estimate_tokens
 from trustassay.calls.store import CallStore, CallUsage
 from trustassay.core.capabilities import ChatRequest
 from trustassay.core.decisions import DecisionQuestion
+from trustassay.text.numbers import amount
 
 MIN_STORED_REPLIES = 4
 """The least number of stored replies to learn from; fewer say too little."""
@@ -468,7 +469,7 @@ class CallTotals:
         # The order matters: with nothing new, neither a measurement nor a guess is used.
         basis = "everything is cached" if not self.new else "guess: not measured"
         if measured_on and self.new:
-            basis = f"measured on {measured_on:,} request{'s' if measured_on > 1 else ''}"
+            basis = f"measured on {amount(measured_on, 'request')}"
         return self._build_planned((TokenCounts(0, 0),) * 3, None, None, seconds, basis)
 
     def _build_planned(

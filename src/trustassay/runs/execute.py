@@ -110,7 +110,7 @@ from trustassay.runs.second_reading import (
 )
 from trustassay.runs.units import UNIT, read_units
 from trustassay.text.language import OTHER_LANGUAGE, detect_language
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 DEFAULT_RUN_SAMPLES_AT_ONCE = 256
 """Default number of samples in progress at once."""

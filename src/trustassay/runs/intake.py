@@ -51,7 +51,7 @@ from trustassay.runs.options import check_bounds
 from trustassay.runs.remarks import describe_draw
 from trustassay.runs.units import ANSWER, QUESTION, read_unit
 from trustassay.text.limits import MAX_ANSWER_CHARACTERS, TextLimits
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 WHY = "why"
 """Key in ``run.json``: why the metric was chosen, if the user did not name one."""

@@ -11,7 +11,7 @@ from trustassay.errors import MODEL_NOT_GIVEN, ModelNotGivenError, shorten_name
 from trustassay.report.asked import describe_unanswered
 from trustassay.runs.answering_models import MAX_MODELS_LISTED
 from trustassay.text.limits import TOO_LONG
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, verb
 
 LEFT_OUT = "left_out"
 """Key in ``summary.json``: by metric, the answers whose model was not given, by its name."""
@@ -94,7 +94,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
         values = metric_summary["values"]
         # Both bounds of the mean, as if all open answers had the lowest or the highest score.
         if count := int(values.get("open") or 0):
-            are = "is" if count == 1 else "are"
+            are = verb(count, "is", "are")
             result.append(
                 f"{metric}: {count:,} of {samples:,} answers {are} open, since replies cannot be "
                 f"read: the mean over all is between {values['mean_low']:.3f} and "
@@ -260,7 +260,7 @@ def _describe_second_reading(reading: Mapping[str, Any]) -> str:
     lifted, newly_flagged = reading["lifted"], reading["set"]
     message = (
         f"{reader} read {reading['read']:,} of {reading['answers']:,} answers: "
-        f"{lifted:,} {'is' if lifted == 1 else 'are'} no longer flagged; "
+        f"{lifted:,} {verb(lifted, 'is', 'are')} no longer flagged; "
         f"{newly_flagged:,} {'other now is' if newly_flagged == 1 else 'others now are'}"
     )
     message += f"; it {in_others}" if alone_count else ""

@@ -13,7 +13,7 @@ from trustassay.judging.entailer_quality import (
 )
 from trustassay.runs.counts import LOOKED_KEY, OUTCOMES_KEY
 from trustassay.text.language import name_language
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, verb
 
 MIN_SHARE_WITHOUT_PASSAGES = 0.05
 """Share of answers without passages from which a sentence mentions them."""
@@ -55,8 +55,8 @@ def explain_unjudged(summary: Mapping[str, Any], run: Mapping[str, Any]) -> list
     if summary.get(LOOKED_KEY, {}).get("judged") == 0:
         sentences += [f"{_ADVICE[reason]}." for reason in reasons if reason in _ADVICE]
     elif (count := reasons[NO_PASSAGES]) > MIN_SHARE_WITHOUT_PASSAGES * total:
-        verb = "has" if count == 1 else "have"
-        sentences.append(f"{count:,} of {amount(total, 'answer')} {verb} {_WITHOUT_PASSAGES}.")
+        have = verb(count, "has", "have")
+        sentences.append(f"{count:,} of {amount(total, 'answer')} {have} {_WITHOUT_PASSAGES}.")
     return sentences
 
 
@@ -91,7 +91,7 @@ def _explain_languages(
         # "--entailer" or "--backend similarity"
         backend = option.removeprefix("--backend ").removeprefix("--")
         result += [
-            f"{count:,} of {amount(total, 'answer')} {'is' if count == 1 else 'are'} in "
+            f"{count:,} of {amount(total, 'answer')} {verb(count, 'is', 'are')} in "
             f"{_join(names)}, which the {backend} ({run['backends'].get(backend)}) does not read.",
             *_list_readers(option, metrics, counts, run),
         ]

@@ -129,8 +129,3 @@ def normalise(text: str) -> str:
     # would become empty.
     words = _ARTICLES.sub(" ", bare).split() or bare.split()
     return " ".join(words)
-
-
-def amount(count: float, singular: str, plural: str = "") -> str:
-    """Return a count with its noun: ``1 answer``, ``1,000 answers``, ``2 replies``."""
-    return f"{count:,.0f} {singular if count == 1 else plural or singular + 's'}"

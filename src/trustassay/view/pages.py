@@ -20,8 +20,8 @@ from trustassay.people.label.command import default_plan
 from trustassay.report.markdown import markdown_html
 from trustassay.report.page import environment as report_environment
 from trustassay.report.serving import FORM_NUMBER
-from trustassay.report.text import figure as with_unit
 from trustassay.runs.folder import RunFolder
+from trustassay.text.numbers import figure as with_unit
 from trustassay.view.listing import ListingCache
 
 T = TypeVar("T")

@@ -79,7 +79,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
     """
     from trustassay.calls.client import CallOptions
     from trustassay.papers import distractors as finding
-    from trustassay.text.words import amount
+    from trustassay.text.numbers import amount
 
     # 1. The sources and what they need.
     roles = group_backends(backend, ("linker", "generator"))

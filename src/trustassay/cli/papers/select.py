@@ -111,7 +111,7 @@ def icl(  # noqa: PLR0913 - one argument an option
     from trustassay.backends import DEFAULT_EMBEDDER
     from trustassay.calls.client import CallOptions
     from trustassay.papers import select as selecting
-    from trustassay.text.words import amount
+    from trustassay.text.numbers import amount
 
     # 1. Score the answers, unless the input is a run.
     scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)

@@ -44,8 +44,8 @@ from trustassay.statistics.intervals import (
     mean_interval,
     reason_too_few_units,
 )
+from trustassay.text.numbers import amount
 from trustassay.text.refusals import is_no_answer_placeholder
-from trustassay.text.words import amount
 
 RATIO_FIGURES: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),

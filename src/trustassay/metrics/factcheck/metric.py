@@ -40,6 +40,7 @@ from trustassay.judging.refusal import NO_ANSWER
 from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE
 from trustassay.text.cleaning import fold_text
 from trustassay.text.limits import TextWork
+from trustassay.text.numbers import amount
 from trustassay.text.refusals import is_no_answer_placeholder
 from trustassay.text.sentences import load_splitter
 from trustassay.text.verdict_replies import (
@@ -50,7 +51,6 @@ from trustassay.text.verdict_replies import (
     VerdictMention,
     find_verdict,
 )
-from trustassay.text.words import amount
 
 By = Literal["entailer", "model"]
 Rule = Literal["support", "stronger"]

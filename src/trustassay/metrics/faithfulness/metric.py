@@ -38,9 +38,9 @@ from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE, read_dec
 from trustassay.judging.verdict import ClaimVerifier, VerdictOptions, find_inner_names
 from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.text.limits import TextWork
+from trustassay.text.numbers import amount
 from trustassay.text.refusals import is_no_answer_placeholder
 from trustassay.text.sentences import Splitter, load_splitter
-from trustassay.text.words import amount
 
 ClaimsFrom = Literal["sentences", "model"]
 

@@ -50,7 +50,7 @@ from trustassay.metrics.fewl.references import (
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.intervals import count_units
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 _ADVICE = (
     "the same command asks again; fewl:allow_missing_references=yes scores it by the other "

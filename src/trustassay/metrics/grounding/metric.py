@@ -48,7 +48,7 @@ from trustassay.text.citations import (
 )
 from trustassay.text.cleaning import fold_text
 from trustassay.text.limits import TextWork
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 Flags = Sequence[Sequence[int]]
 

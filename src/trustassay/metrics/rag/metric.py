@@ -29,7 +29,7 @@ from trustassay.judging.verdict import ClaimFinding, ClaimVerifier
 from trustassay.metrics.faithfulness.metric import FaithfulnessOptions
 from trustassay.statistics import Bools
 from trustassay.text.limits import TextWork
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 PASSAGES_OF_FACT = 3
 """The passages nearest to a fact, of which each may say it alone."""

@@ -64,7 +64,7 @@ from trustassay.metrics.uncertainty.tokens import (
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.sequential import decide_sides, min_further_values
 from trustassay.text.limits import TextWork
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 NO_TOKENS = "needs token log-probabilities of the answer"
 SUMS_OF_TOKENS = frozenset({"nll", "mean_nll", "cocoa_nll", "cocoa_mean_nll", "ccp"})

@@ -17,7 +17,7 @@ from trustassay.core.token_logprobs import (
     fit_tokens,
     read_logprob,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 REPLY_LOGPROBS = "resample_logprobs"
 """The field with the log-probability of each of the ``resamples``, or its tokens."""

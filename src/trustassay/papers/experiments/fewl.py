@@ -51,7 +51,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Floats
 from trustassay.statistics.ranking import RankedModels, rank_models
 from trustassay.statistics.resampling import generator
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 LENGTH_RULE = "length: the shorter"
 INTERVALS_NOTE = "95 % intervals over questions. A tie is no win."

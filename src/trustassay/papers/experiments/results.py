@@ -18,10 +18,10 @@ from trustassay.report.charts import bars_svg, box_svg
 from trustassay.report.document import Bar, Bars, Chart, PageDocument, Section, Table, Text
 from trustassay.report.document import DocumentRow as TableRow
 from trustassay.report.terminal import visible
-from trustassay.report.text import number, split_code
+from trustassay.report.text import split_code
 from trustassay.statistics import Floats
 from trustassay.statistics.intervals import MIN_UNITS, MIN_UNITS_FOR_MEANS, mean_interval, unit_mean
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, number
 
 JSON_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Controls that a terminal obeys, marks that reorder text, and halves of characters."""

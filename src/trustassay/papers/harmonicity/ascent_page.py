@@ -16,8 +16,8 @@ from trustassay.papers.harmonicity.ascent import AscentPoint
 from trustassay.report.answers import METRIC_TEMPLATE_PREFIX
 from trustassay.report.charts import LEFT, RIGHT, Scale, draw_macro, ticks
 from trustassay.report.page import write_template
-from trustassay.report.text import HIDDEN, cut, score_text, spell_out_hidden
-from trustassay.text.words import amount
+from trustassay.report.text import HIDDEN, cut, spell_out_hidden
+from trustassay.text.numbers import amount, score_text
 
 SIZE = (640.0, 290.0)
 TOP, BOTTOM = 28.0, 46.0

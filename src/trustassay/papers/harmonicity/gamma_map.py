@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 
 from trustassay.report.charts import PlaneDot, dots_svg
 from trustassay.report.document import DrawingBlock
-from trustassay.report.text import cut, score_text
+from trustassay.report.text import cut
 from trustassay.statistics import Floats
+from trustassay.text.numbers import score_text
 
 MIN_PROMPTS = 3
 """Two prompts always lie on a line: a plane needs three."""

@@ -18,8 +18,7 @@ from trustassay.papers.harmonicity.isotropy import (
 from trustassay.papers.harmonicity.perturbed import PerturbedVersions
 from trustassay.report import document
 from trustassay.report.charts import ChartMark, Curve, bars_svg, curves_svg
-from trustassay.report.text import number
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, number
 
 PAPER = "In the paper the mean of ten perturbed sentences lay within 11 degrees of each original."
 AUTHORS = "the authors: .9824 ± .0005, with control characters and ada-002 on TruthfulQA"

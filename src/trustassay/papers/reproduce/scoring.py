@@ -17,7 +17,7 @@ from trustassay.papers.reproduce.setup import RECORDED, ReproductionSetup
 from trustassay.runs.execute import execute
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.needs import choose_backends, name_models
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 RECORDED_MODEL = "Qwen2.5-Coder-1.5B-Instruct"
 """The model that gave the recorded answers, and whose replies are recorded."""

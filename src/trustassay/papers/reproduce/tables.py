@@ -30,9 +30,9 @@ from trustassay.report.document import (
     Table,
     Text,
 )
-from trustassay.report.text import mark_code, number, with_interval
+from trustassay.report.text import mark_code
 from trustassay.statistics.intervals import UNIT_ADVICE, Estimate
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, number, with_interval
 
 RESULT_FILES = ("reproduction.json", "reproduction.md", "reproduction.html")
 NOT_COMPARABLE = "not comparable"

@@ -40,7 +40,7 @@ from trustassay.papers.reproduce.tables import (
     Reproduction,
     list_missing_intervals,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 SOURCE = "Song et al.: Trust-Eval (ICLR 2025), the page of its LlamaIndex integration"
 PRINTED: Mapping[str, float] = {

@@ -49,7 +49,6 @@ from trustassay.papers.reproduce.trustscore_scores import (
 from trustassay.people.study.answers import ScoreColumn
 from trustassay.people.study.figures import Resampling, estimate_figures
 from trustassay.report.document import Chart, interval_bars
-from trustassay.report.text import number, p_text, with_interval
 from trustassay.statistics import Floats
 from trustassay.statistics.correlation import pearson, pearson_p_value, weighted_pearson
 from trustassay.statistics.intervals import Estimate
@@ -59,6 +58,7 @@ from trustassay.statistics.resampling import (
     cluster_weights,
     generator,
 )
+from trustassay.text.numbers import number, p_text, with_interval
 
 PAPER = "trustscore"
 SOURCE = (

@@ -28,7 +28,7 @@ from trustassay.papers.reproduce.tables import (
 )
 from trustassay.people.agree import measure_agreement
 from trustassay.statistics.intervals import Estimate
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 NEEDED = (
     "ratings of two raters, ratings.csv in --data: item, rater, rating; the authors' fifty "

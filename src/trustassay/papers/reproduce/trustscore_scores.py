@@ -41,7 +41,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.needs import Unloaded, choose_backends, name_models
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.resampling import cluster_numbers
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 UNNAMED = "answers"
 """The system of answers that name no model."""

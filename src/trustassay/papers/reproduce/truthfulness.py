@@ -49,11 +49,10 @@ from trustassay.people.agree import RaterAgreement, measure_agreement
 from trustassay.people.votes import join_ratings
 from trustassay.report.charts import ChartMark, bars_svg
 from trustassay.report.document import MEAN, Bar, Bars, Chart, Panels
-from trustassay.report.text import number
 from trustassay.statistics import Floats
 from trustassay.statistics.agreement import cohen_kappa, item_interval
 from trustassay.statistics.intervals import Estimate, binomial_interval
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, number
 
 PAPER = "truthfulness"
 SOURCE = (

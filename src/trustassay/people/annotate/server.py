@@ -39,7 +39,7 @@ from trustassay.report.serving import (
     read_fields,
 )
 from trustassay.report.text import cut, spell_out_hidden, visible
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 ASSETS = {
     "annotate.css": (("trustassay.report", "report.css"), (__package__, "annotate.css")),

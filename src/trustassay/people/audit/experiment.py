@@ -35,7 +35,6 @@ from trustassay.people.audit.changes import (
     build_changes,
 )
 from trustassay.report import document
-from trustassay.report.text import ends_text, number, p_text
 from trustassay.runs.estimates import Plan, PlannedCalls
 from trustassay.runs.execute import execute
 from trustassay.runs.folder import RunFolder
@@ -45,6 +44,7 @@ from trustassay.runs.plan import plan as plan_run
 from trustassay.statistics import Floats
 from trustassay.statistics.comparison import ChangeEffect, measure_change_effect, movement_ratios
 from trustassay.statistics.resampling import cluster_numbers, generator, holm
+from trustassay.text.numbers import ends_text, number, p_text
 
 ANSWERS_RUN, AGAIN_RUN, FAILED_VERDICT = "answers", "again", "failed"
 TRIED_TEMPERATURE = 1.0

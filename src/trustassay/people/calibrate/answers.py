@@ -37,7 +37,7 @@ from trustassay.runs.calibrator import CalibratedScore, ScoreOrigin
 from trustassay.runs.needs import list_needed_backends
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.resampling import cluster_numbers
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 MAX_WORDS = 4
 """Different labels that a note lists for each meaning."""

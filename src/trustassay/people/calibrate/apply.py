@@ -28,7 +28,7 @@ from trustassay.runs.calibrator import (
 )
 from trustassay.statistics import Bools, Floats
 from trustassay.statistics.comparison import compare_distribution
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, p_equation
 
 DECISION, PROBABILITY = "decision", "probability"
 """The columns that are added."""
@@ -152,7 +152,7 @@ def apply_to_table(
     if test.p < FALSE_ALARM_RATE:
         warnings.append(
             f"{name}: its distribution is unlike that of the calibration (largest distance "
-            f"{test.distance:.2f}, p {test.p:.2g}); the promise may not hold here"
+            f"{test.distance:.2f}, {p_equation(test.p)}); the promise may not hold here"
         )
     chances = calibrator.probabilities(column.values)
     return AppliedCalibrator(table, calibrator, accepted, chances, warnings)

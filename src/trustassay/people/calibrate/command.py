@@ -51,7 +51,7 @@ from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.comparison import summarise_distribution
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.warranty import choose_looks
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 DEFAULT_AT_MOST = 0.1
 DEFAULT_CONFIDENCE = 0.95

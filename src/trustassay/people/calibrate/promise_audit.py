@@ -43,7 +43,7 @@ from trustassay.statistics.warranty import (
     AuditEvidence,
     audit_change_logs,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, p_equation
 
 DAY_FIELDS = ("day", "date", "timestamp")
 """The columns that may hold the day of an answer, the preferred one first."""
@@ -457,8 +457,8 @@ def _compare_scores(state: PromiseAuditState, calibrator: Calibrator) -> None:
         if p < UNLIKE_P:
             reason = (
                 f"the scores of the last {amount(len(window), 'day')} are unlike those of the "
-                f"calibration (largest distance {distance:.2f}, p {p:.2g}); expected all answers "
-                "of a day, not the accepted ones alone"
+                f"calibration (largest distance {distance:.2f}, {p_equation(p)}); expected all "
+                "answers of a day, not the accepted ones alone"
             )
             _suspend(state, np.array([day]), reason)
     for day in with_scores[:-DAYS_COMPARED]:

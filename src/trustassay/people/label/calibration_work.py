@@ -39,7 +39,7 @@ from trustassay.people.label.population import check_distinct
 from trustassay.people.study.labels import LabelSource, check_two_classes, read_answer_labels
 from trustassay.people.study.tables import read_source
 from trustassay.statistics.warranty import choose_looks, fewest_labels
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 DEFAULT_LABELS = 200
 DEFAULT_AT_MOST = 0.1

@@ -44,7 +44,7 @@ from trustassay.runs.folder import RunFolder, load_metrics
 from trustassay.statistics import Floats
 from trustassay.statistics.active import Labels, UnitDraw, draw_units, exploration_share
 from trustassay.statistics.resampling import generator
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 DEFAULT_PROPOSED_ANSWERS = 50
 DEFAULT_WIDTH = 0.05

@@ -49,7 +49,7 @@ from trustassay.statistics import Bools, Floats
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import generator
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 MAX_EXAMPLES = 5
 MAX_INVERTED_AUROC = 0.4

@@ -20,7 +20,7 @@ from trustassay.input.recognising import ABSENT, reach
 from trustassay.input.records import InputError
 from trustassay.people.study.answers import TEXT_FIELDS, ScoreColumn, StudyAnswers
 from trustassay.statistics import Bools, Floats
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 RATING_LABEL = "rating"
 """The name of the label that is pooled from the ratings of people."""

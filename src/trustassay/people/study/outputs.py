@@ -25,11 +25,10 @@ from trustassay.people.study.figures import (
 from trustassay.people.study.labels import Label
 from trustassay.report import document
 from trustassay.report.charts import MAX_CURVES, NamedCurve, Plot, RescueCount, box_svg, heat_svg
-from trustassay.report.text import ends_text, number, p_text
 from trustassay.statistics import Floats
 from trustassay.statistics.correlation import roc_curve
 from trustassay.statistics.intervals import Estimate
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, ends_text, number, p_text
 
 FIGURE_TITLES: Mapping[str, str] = {
     "auroc": "AUROC",

@@ -23,7 +23,7 @@ from trustassay.people.study.answers import (
     may_be_label,
     read_answers,
 )
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 MAX_CELL_SHOWN = 40
 """Characters of a cell that a message quotes."""

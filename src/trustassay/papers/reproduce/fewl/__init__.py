@@ -42,7 +42,7 @@ from trustassay.papers.reproduce.scoring import refuse_options
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
 from trustassay.runs.needs import name_models
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 SOURCE = (
     "Wei, Yao, Ton, Guo, Estornell, Liu: Measuring and Reducing LLM Hallucination without "

@@ -41,7 +41,7 @@ from trustassay.papers.reproduce.tables import (
 )
 from trustassay.runs.needs import name_models
 from trustassay.statistics.intervals import MIN_UNITS, binomial_interval
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 
 class PublishedRate(NamedTuple):

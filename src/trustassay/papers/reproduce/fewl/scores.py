@@ -54,7 +54,7 @@ from trustassay.papers.reproduce.tables import (
 from trustassay.statistics import Floats
 from trustassay.statistics.intervals import mean_interval
 from trustassay.statistics.resampling import generator
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 REPEATS = 10
 """Repeats behind a ±; the paper does not say how many it has."""

@@ -39,7 +39,7 @@ from trustassay.papers.reproduce.harmonicity.searching import (
 from trustassay.papers.reproduce.scoring import RECORDED_MODEL, refuse_options
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedTable, Reproduction
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount
 
 SOURCE = "Kersting, Rahman, Vedala, Wang: Harmonic LLMs are Trustworthy (2024)"
 

@@ -36,7 +36,7 @@ from trustassay.papers.reproduce.setup import (
     describe_backend,
 )
 from trustassay.statistics import Floats
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, verb
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 MAX_RATING = 5.0
@@ -330,7 +330,7 @@ def _check_ratings(path: Path, ratings: Ratings, samples: Sequence[Sample]) -> l
         more = ", …" if len(unknown) > MAX_LISTED_ITEMS else ""
         sentences.append(
             f"Left out: {amount(unknown.total(), 'rating')} of {amount(len(unknown), 'item')} that "
-            f"{'is' if len(unknown) == 1 else 'are'} none of the answers read: {names}{more}."
+            f"{verb(len(unknown), 'is', 'are')} none of the answers read: {names}{more}."
         )
     if unrated := len({(s.id, s.model or "") for s in samples} - rated):
         sentences.append(f"{amount(unrated, 'answer')} of {len(samples):,} without a rating.")

@@ -26,7 +26,7 @@ from trustassay.report.charts import (
 )
 from trustassay.report.distributions import ScoreGroups
 from trustassay.report.document import Bar, Bars, Chart, DrawingBlock, Panels
-from trustassay.report.text import number, score_text, with_error
+from trustassay.text.numbers import number, score_text, with_error
 
 
 def group_answers(data: GammaAnswers) -> ScoreGroups:

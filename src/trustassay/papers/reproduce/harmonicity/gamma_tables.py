@@ -27,7 +27,7 @@ from trustassay.papers.reproduce.tables import (
     list_missing_intervals,
 )
 from trustassay.report.distributions import ScoreGroups
-from trustassay.report.text import cut, number, with_error
+from trustassay.report.text import cut
 from trustassay.statistics import Floats
 from trustassay.statistics.agreement import count_categories, fleiss_kappa, item_interval
 from trustassay.statistics.correlation import value_of, weighted_spearman
@@ -41,7 +41,7 @@ from trustassay.statistics.intervals import (
     unit_mean,
 )
 from trustassay.statistics.regression import Moments
-from trustassay.text.words import amount
+from trustassay.text.numbers import amount, number, with_error
 
 NO_EXAMPLES = (
     "prompt, answers or embedder are not those of the paper's tables; of Tables 3 and 4 it does "

@@ -38,8 +38,9 @@ from trustassay.papers.reproduce.scoring import MAX_RECORDED_TOKENS, open_record
 from trustassay.papers.reproduce.setup import ReproductionSetup
 from trustassay.papers.reproduce.tables import ReproducedCell, ReproducedRow, ReproducedTable
 from trustassay.papers.session import SessionOptions
-from trustassay.report.text import cut, with_error
+from trustassay.report.text import cut
 from trustassay.statistics.resampling import generator
+from trustassay.text.numbers import with_error
 
 ISOTROPY_PROMPTS = 100
 """Questions that footnote 3 draws, each perturbed ten times."""
