@@ -38,7 +38,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 def write_log(path: Path) -> None:
     """Write 40 answers in Ragas form: no ids, no citations, no gold answers."""
-    text = (files("trustassay") / "data" / "demo.jsonl").read_text(encoding="utf-8")
+    text = (files("trustassay.input") / "example" / "citations.jsonl").read_text(encoding="utf-8")
     rows = [row for row in map(json.loads, text.splitlines()) if row["response"].strip()]
     log = []
     for number in range(ANSWERS):

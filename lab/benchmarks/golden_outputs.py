@@ -200,7 +200,7 @@ def run_job(name: str, job: Job) -> dict[str, str]:
         os.chdir(folder)
         if not name.startswith("help"):
             write_files(folder)
-            shutil.copy(ROOT / "src/trustassay/input/demo.jsonl", folder)
+            shutil.copy(ROOT / "src/trustassay/input/example/citations.jsonl", folder)
         if name == "resume/old-calls":
             shutil.copytree(OLD_CALLS, folder / "old")
             sys.path.append(str(ROOT / "lab"))  # its models were named from there

@@ -27,7 +27,7 @@ FIGURES = ("scoring_s", "scoring_mb", "ending_s", "ending_cpu_s", "ending_mb")
 
 def write(path: Path, n: int) -> None:
     """Write ``n`` samples: the bundled ones under new ids, each response with a text of its own."""
-    text = files("trustassay.input").joinpath("demo.jsonl").read_text(encoding="utf-8")
+    text = files("trustassay.input").joinpath("example/citations.jsonl").read_text(encoding="utf-8")
     rows = [json.loads(line) for line in text.splitlines()]
     with path.open("w") as file:
         for index, row in zip(range(n), itertools.cycle(rows), strict=False):

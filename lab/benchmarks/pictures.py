@@ -19,7 +19,7 @@ import trustassay
 
 DOCS = Path(__file__).parents[2] / "docs"
 IMAGES = DOCS / "images"
-DEMO = Path(trustassay.__file__).parent / "input/demo.jsonl"
+DEMO = Path(trustassay.__file__).parent / "input/example/citations.jsonl"
 SITE = runpy.run_path(str(DOCS / "_site/figures.py"))
 SIZE = {"report.png": "1000,850", "annotate.png": "1000,760"}
 """Width and height of each picture, in pixels."""

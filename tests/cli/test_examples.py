@@ -15,7 +15,7 @@ from trustassay.cli.demo import EXAMPLE_FILES
 
 def test_the_files_are_written_and_score_to_an_interval(tmp_path: Path) -> None:
     with inside(tmp_path):
-        assert "scripted" in run_command("trustassay demo --files .")
+        assert "made up" in run_command("trustassay demo --files .")
         run_command("trustassay demo --files .")
         assert {path.name for path in tmp_path.iterdir()} == set(EXAMPLE_FILES)
         run_command("trustassay generate questions.jsonl --model python:models:small --out a.jsonl")
@@ -28,8 +28,8 @@ def test_what_a_real_model_replied_is_written_and_can_be_asked(tmp_path: Path) -
     options = "perturbations=1,original=response"
     with inside(tmp_path):
         shown = run_command("trustassay demo --files .")
-        assert f"qwen.jsonl: 60 answers of a real model, {demo.MODEL};" in shown
-        assert "qwen* hold text of models under Apache-2.0" in shown
+        assert f"qwen.jsonl: 60 answers of {demo.MODEL};" in shown
+        assert "qwen*: recorded replies of real models (Apache-2.0)." in shown
         harmony = f"semantic_harmonicity:prompt=qwen-prompt.jinja,{options}"
         shown = run_command(f"trustassay score qwen.jsonl --metric {harmony} {asking} runs/a")
         assert " of 60 questions." in shown

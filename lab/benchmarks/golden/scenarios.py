@@ -50,7 +50,9 @@ METRIC_NAMES = (
 ).split()
 METRICS = {
     "grounding": f"answers.jsonl --metric grounding {LEXICAL}",
-    "grounding-paper": f"demo.jsonl --metric grounding:profile=paper,splitter=sentencex {FUNCTION}",
+    "grounding-paper": (
+        f"citations.jsonl --metric grounding:profile=paper,splitter=sentencex {FUNCTION}"
+    ),
     "faithfulness": f"answers.jsonl --metric faithfulness {LEXICAL}",
     "faithfulness-claims": (
         f"{SMALL} --metric faithfulness:claims=model {FUNCTION} --judge {PY}judge"
@@ -188,8 +190,8 @@ def jobs(commands: Sequence[str]) -> dict[str, Job]:
         "--cache off",
     )
     found["answers/cite"] = _job(
-        "papers cite demo.jsonl --by bm25 --out b.jsonl",
-        f"papers cite demo.jsonl {LEXICAL} --out c.jsonl --only-uncited",
+        "papers cite citations.jsonl --by bm25 --out b.jsonl",
+        f"papers cite citations.jsonl {LEXICAL} --out c.jsonl --only-uncited",
         "papers cite small.jsonl --by embedding --out e.jsonl",
         "papers distractors small.jsonl --json --seed 1 --pool --most 5",
         "rubric check tone.yaml",

@@ -1,4 +1,4 @@
-"""``trustassay demo``: score the bundled answers; with ``--all`` a real model's, by every method.
+"""``trustassay demo``: check 60 answers of a small model; with ``--all`` by every method.
 
 ``data/recorded`` holds 60 questions of this project and all replies of two small models that the
 methods need: ``answers.jsonl`` (answers from the model's knowledge), ``cited.jsonl`` (from
@@ -9,7 +9,7 @@ prompt that is changed afterwards has no recorded reply.
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -18,9 +18,9 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import Entailer, Json
 from trustassay.cli.options import with_options
-from trustassay.cli.results import print_run, show_run
+from trustassay.cli.results import print_run
 from trustassay.errors import UsageError
-from trustassay.report.terminal import complain, print_json, say
+from trustassay.report.terminal import advise, complain, print_json, say
 from trustassay.runs.options import (
     OUTPUT,
     Flag,
@@ -40,6 +40,13 @@ OTHER = "Qwen2.5-Coder-0.5B-Instruct"
 """The model whose answers are the references of ``fewl``."""
 MAX_ANSWER_TOKENS = 48
 """Tokens of an answer at most."""
+NEXT_STEPS = (
+    "Next, with your own answers (columns question, answer, passages; other names: --field):",
+    "  trustassay score answers.csv --out runs/one        which answers need a look, and why",
+    "  trustassay view runs                               read them in the browser, rate a few",
+    "  trustassay gate runs/one --max failed=10%          pass or fail a build",
+)
+"""The last lines of the demo: what to do with one's own file."""
 # Options of metrics, equal to those of the recording: another prompt has no recorded reply.
 _CHOICES = "sources=given,checks=5,stop=no"
 _ASKED = f"prompt={PROMPT},max_tokens={MAX_ANSWER_TOKENS}"
@@ -128,8 +135,8 @@ def _write_examples(folder: Path) -> None:
     for name, content in contents.items():
         (folder / name).write_bytes(content)
         typer.echo(f"{folder / name}: {EXAMPLE_FILES[name]}")
-    typer.echo("The files qwen* hold text of models under Apache-2.0, as they wrote it.")
-    typer.echo("Other replies, labels and ratings are scripted: no model and no person gave them.")
+    typer.echo("qwen*: recorded replies of real models (Apache-2.0).")
+    typer.echo("All other answers, replies, labels and ratings are made up, for practice only.")
 
 
 @with_options
@@ -146,8 +153,8 @@ def demo(
         Path | None,
         Flag(
             "--files",
-            "Score nothing; write example files into this folder: 60 questions, answers, "
-            "ratings and scripted models.",
+            "Score nothing; write example files into this folder: questions, answers, labels, "
+            "ratings and models, as the pages of the guide use them.",
             metavar="DIR",
             group=OUTPUT,
         ),
@@ -156,13 +163,17 @@ def demo(
         bool,
         Flag(
             "--all",
-            "Score 60 recorded answers of a real model, by every method that asks a model too.",
+            "Score the answers by every method; those that ask a model read its recorded replies.",
         ),
     ],
 ) -> None:
-    """Score the bundled example: 32 cited answers, good ones and bad ones.
+    """Show the main job on an example: which of 60 answers are wrong, and why.
+
+    The answers are those of a small language model to questions of general knowledge. Each is
+    compared with two short passages. No key and no download is needed.
 
     \b
+    trustassay demo
     trustassay demo --open
     trustassay demo --all --open
     trustassay demo --files .
@@ -174,30 +185,45 @@ def demo(
     from trustassay.runs.intake import default_folder
 
     if every:
-        say(f"scoring 60 answers of {MODEL} from its recorded replies; references: {OTHER}")
-        say("the replies are text of models under Apache-2.0; right or wrong was read by eye")
         folder = out or default_folder(FOLDER, metrics=["all"], entailer=entailer)
-        runs = score_recorded(folder, entailer)
-        statuses = []
-        for run in runs:
-            if open_report:
-                typer.launch(str(run.path / "report.html"))
-            statuses.append(print_run(run, as_json=False))
-        if as_json:
-            print_json({run.path.name: run.summary_file for run in runs})
-        none = runs[0].summaries["consistency"].values["none_chosen"]
-        say(
-            f"{MODEL} takes none of the options in {none:.0f} % of its choices, of right answers "
-            "too: so small a model says little by consistency, and that rule finds all answers"
-        )
-        say("this compares the methods with what is right:")
-        complain(f"  trustassay study {runs[0].path} --label label", fold=False)
-        # Status 1 only if nothing could be judged in either file.
-        if all(statuses):
-            raise typer.Exit(1)
+        _score_by_every_method(folder, entailer, as_json=as_json, open_report=open_report)
         return
-    with as_file(files("trustassay.input") / "demo.jsonl") as source:
-        say(f"scoring the bundled answers with the entailer {entailer}")
-        folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
-        run = api.score(source, metrics=["grounding"], entailer=entailer, out=folder, progress=True)
-    show_run(run, as_json=as_json, open_report=open_report)
+    say(f"A small model ({MODEL}) answered 60 questions of general knowledge.")
+    say(f"The judge {entailer} compares each answer with two short passages.")
+    answers = FOLDER / "answers.jsonl"
+    default = default_folder(answers, metrics=["faithfulness"], entailer=entailer)
+    folder = out or default.with_name(default.name.replace(answers.stem, "demo", 1))
+    run = api.score(answers, metrics=["faithfulness"], entailer=entailer, out=folder, progress=True)
+    status = print_run(run, as_json=as_json)
+    if open_report:
+        typer.launch(str(run.path / "report.html"))
+    for line in NEXT_STEPS:
+        advise(line)
+    if status:
+        raise typer.Exit(status)
+
+
+def _score_by_every_method(
+    folder: Path, entailer: str, *, as_json: bool, open_report: bool
+) -> None:
+    """Score the recorded answers by every method, and print how to compare the methods."""
+    say(f"scoring 60 answers of {MODEL} from its recorded replies; references: {OTHER}")
+    say("the replies are the models' text (Apache-2.0); a person labelled each answer")
+    runs = score_recorded(folder, entailer)
+    statuses = []
+    for run in runs:
+        if open_report:
+            typer.launch(str(run.path / "report.html"))
+        statuses.append(print_run(run, as_json=False))
+    if as_json:
+        print_json({run.path.name: run.summary_file for run in runs})
+    none = runs[0].summaries["consistency"].values["none_chosen"]
+    say(
+        f"{MODEL} chooses none of the options in {none:.0f} % of its choices, also for right "
+        "answers: consistency says little about so small a model"
+    )
+    say("to compare the methods with the labels:")
+    complain(f"  trustassay study {runs[0].path} --label label", fold=False)
+    # Status 1 only if nothing could be judged in either file.
+    if all(statuses):
+        raise typer.Exit(1)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from trustassay.compare.changes import AnswerChanges
     from trustassay.core.metric import Figure, Summary
     from trustassay.runs.estimates import Plan, PlannedCalls
-    from trustassay.runs.finished import LookSummary
+    from trustassay.runs.finished import LookSummary, WorstAnswer
     from trustassay.runs.options import BackendChoices
 
 
@@ -206,10 +206,22 @@ def show_worst(looks: LookSummary, *, listed: bool = True) -> None:
                 f"  {shorten_text(answer.question.strip(), MAX_TEXT_CHARACTERS)} ({answer.id})"
             )
         )
-        reason = shorten_text(answer.reason, MAX_TEXT_CHARACTERS)
-        say(one_line(f"    {answer.verdict}: {reason}" if reason else f"    {answer.verdict}"))
-    if listed and (more := looks.candidates - looks.unscored - len(answers)):
-        say(f"  ... and {more:,} more")
+        for line in _describe_worst(answer):
+            say(one_line(f"    {shorten_text(line, MAX_TEXT_CHARACTERS)}"))
+    if listed and (rest := looks.candidates - looks.unscored - len(answers)):
+        say(f"  ... and {rest:,} more")
+
+
+def _describe_worst(answer: WorstAnswer) -> list[str]:
+    """Return one or two lines: the verdict with its reason, the sentence and why it is bad."""
+    piece = answer.piece
+    if piece is None or not piece.reason:
+        return [f"{answer.verdict}: {answer.reason}" if answer.reason else answer.verdict]
+    sentence = f"“{piece.text.strip()}”"
+    # The verdict of the answer is that of the sentence: its reason only repeats the sentence's.
+    if piece.mark.word == answer.verdict:
+        return [f"{answer.verdict}: {sentence}", piece.reason]
+    return [f"{answer.verdict}: {answer.reason}", f"{sentence}: {piece.reason}"]
 
 
 def show_summary(

@@ -165,6 +165,12 @@ def say(text: str) -> None:
         _last_line[:] = [text]
 
 
+def advise(text: str) -> None:
+    """Print a line like :func:`say`, unfolded; with ``--quiet`` not even as the last one."""
+    if _last_line is None:
+        complain(text, fold=False)
+
+
 def complain(text: str, *, fold: bool = True) -> None:
     """Print like :func:`say`, but also with ``--quiet``: what failed, and what to do about it.
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trustassay.calls.batching import RequestCounts
 from trustassay.calls.retry import Endpoint
+from trustassay.core.evidence import JudgedPiece
 from trustassay.core.metric import Assessment, Metric, MetricInfo, Summary
 from trustassay.core.outcome import Outcomes
 from trustassay.core.sample import Sample
@@ -53,6 +54,10 @@ class WorstAnswer:
     """Why a reader should look, in one line."""
     badness: float
     """From 0 to 1, 1 the worst (:func:`~trustassay.core.metric.compute_badness`)."""
+    piece: JudgedPiece | None = None
+    """The sentence of the answer that the metric marks as bad, with its reason, such as what a
+    passage says instead: the first that has the answer's verdict, else the first; ``None`` if there
+    is no such sentence."""
 
     @property
     def id(self) -> str:
@@ -152,8 +157,21 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
         stored_assessments = folder.assessments_at(place.assessments, len(metrics))
         assessment = next(item for item in stored_assessments if item.metric == metric.name)
         reason, sample = describe_reason(metric, assessment), folder.sample_at(place.sample)
-        worst_answers.append(WorstAnswer(sample, assessment, reason, badness))
+        piece = _find_bad_piece(metric, sample, assessment)
+        worst_answers.append(WorstAnswer(sample, assessment, reason, badness, piece))
     return LookSummary(look_counts, candidates, unscored, worst_answers, verdicts, scores)
+
+
+def _find_bad_piece(metric: Metric, sample: Sample, assessment: Assessment) -> JudgedPiece | None:
+    """Return the sentence that a metric marks as bad: see :attr:`WorstAnswer.piece`."""
+    try:
+        pieces = metric.view(sample, assessment).judged if assessment.error is None else ()
+    # A metric of another package may fail here; its verdict and reason are enough.
+    except Exception:
+        return None
+    bad = [piece for piece in pieces if piece.mark.tone == "bad"]
+    of_verdict = [piece for piece in bad if piece.mark.word == assessment.verdict]
+    return next(iter(of_verdict or bad), None)
 
 
 def describe_reason(metric: Metric, assessment: Assessment) -> str:

@@ -714,12 +714,12 @@ def test_a_hostile_response_is_scored_in_time(kind: str, correctness: str) -> No
 
 
 def demo() -> list[dict[str, Any]]:
-    path = files("trustassay").joinpath("input/demo.jsonl")
+    path = files("trustassay").joinpath("input/example/citations.jsonl")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_the_demo_is_read() -> None:
-    path = files("trustassay").joinpath("input/demo.jsonl")
+    path = files("trustassay").joinpath("input/example/citations.jsonl")
     assert len(list(read_samples(str(path)))) == len(demo()) >= 30
 
 

@@ -387,7 +387,13 @@ def _build_reason(rows: Sequence[JudgedClaim], judged: int) -> str:
 
 
 def _explain_verdict(statement: JudgedClaim) -> str:
-    """Return what decides: the words of the passage that contradicts, or those that are missing."""
-    if statement.verdict == "contradicted" and statement.quote and statement.passages:
-        return f"Passage [{statement.passages[0]}] says: “{statement.quote}”"
+    """Return what decides: the words of the passage that contradicts, or those that are missing,
+    with the closest sentence."""
+    if not (statement.quote and statement.passages):
+        return statement.why
+    passage = f"passage [{statement.passages[0]}]"
+    if statement.verdict == "contradicted":
+        return f"{passage} says: “{statement.quote}”"
+    if statement.verdict == "not found":
+        return f"{statement.why}; closest is {passage}: “{statement.quote}”"
     return statement.why

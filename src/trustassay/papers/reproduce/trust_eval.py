@@ -177,7 +177,7 @@ def _collect_systems(setup: ReproductionSetup) -> tuple[list[ModelSamples], Mapp
 
 def _read_data(setup: ReproductionSetup) -> list[Sample]:
     if setup.is_bundled:
-        sources = [RECORDED / "cited.jsonl", RECORDED.parent / "demo.jsonl"]
+        sources = [RECORDED / "cited.jsonl", RECORDED.parent / "example" / "citations.jsonl"]
         return [sample for path in sources for sample in read_records(path, setup.selection)]
     path = setup.find_file(*DATA_FILES)
     if path is None:
