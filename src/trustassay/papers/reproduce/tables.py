@@ -32,7 +32,7 @@ from trustassay.report.document import (
 )
 from trustassay.report.text import mark_code
 from trustassay.statistics.intervals import UNIT_ADVICE, Estimate
-from trustassay.text.numbers import amount, number, with_interval
+from trustassay.text.numbers import amount, number, verb, with_interval
 
 RESULT_FILES = ("reproduction.json", "reproduction.md", "reproduction.html")
 NOT_COMPARABLE = "not comparable"
@@ -249,8 +249,7 @@ class Reproduction:
         """Return the result with the number of faulty records that were skipped."""
         if not count:
             return self
-        verb = "was" if count == 1 else "were"
-        skipped = f"{amount(count, 'faulty record')} {verb} skipped."
+        skipped = f"{amount(count, 'faulty record')} {verb(count, 'was', 'were')} skipped."
         return replace(self, data=f"{self.data} {skipped}")
 
     def to_dict(self) -> dict[str, Any]:
@@ -272,7 +271,7 @@ class Reproduction:
             lines += [f"## {escape_markdown(table.heading)}", ""]
             lines += format_markdown_table(*table.to_texts())
             lines += [*(f"- {escape_sentence(note)}" for note in table.list_notes()), ""]
-        lines += ["## What differs from the paper", ""]
+        lines += ["## Differences from the paper", ""]
         lines += [f"- {escape_sentence(difference)}" for difference in self.differences]
         if self.missing:
             lines += ["", "## Not computed", ""]
@@ -311,7 +310,7 @@ class Reproduction:
         if self.charts:
             sections.append(Section("Figures", self.charts))
         differences = ListBlock([mark_code(line) for line in self.differences])
-        sections.append(Section("What differs from the paper", [differences]))
+        sections.append(Section("Differences from the paper", [differences]))
         if self.missing:
             lines = [mark_code(f"{place}: {reason}") for place, reason in self.missing.items()]
             sections.append(Section("Not computed", [ListBlock(lines)]))
