@@ -271,7 +271,7 @@ def tune(
     conversations = read_conversations(path)
     name = model.removeprefix("hf:")
     if not model.startswith("hf:") and not Path(model).expanduser().is_dir():
-        raise BackendError(f"{model}: no such folder; expected a folder or hf:ID")
+        raise BackendError(f"{model}: there is no such folder; expected a folder or hf:ID")
     _import_training()
     settings = {
         "model": name,

@@ -294,7 +294,7 @@ def _build_result(
     # 3. Drawings, and the result.
     labels = [str(k) for k in range(len(counts))]
     first = build_count_bar(
-        "questions", counts, labels, f"{percent_text(counts[0] / sum(counts))} have none"
+        "questions", counts, labels, f"{percent_text(counts[0] / sum(counts))} have no right answer"
     )
     drawings = [
         build_chart(

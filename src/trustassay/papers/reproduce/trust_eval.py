@@ -126,7 +126,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
         table = _build_table(title, metric, scored, tuple(PRINTED))
         tables.append(replace(table, notes=[*table.notes, *notes]))
     missing = {
-        "Lists (QAMPARI)": "not one of the page's figures; use score --metric grounding:correctness=em5",
+        "Lists (QAMPARI)": "not among the page's figures; use --metric grounding:correctness=em5",
         "The paper's own tables": (
             "they need models' answers to ASQA, QAMPARI and ELI5, given with --data"
         ),
