@@ -301,7 +301,7 @@ def test_a_mean_of_zeros_has_no_bound_beyond_the_data(tmp_path: Path) -> None:
     zeros = cell(result, "Tables 8 to 10", "no model named", "⟨γ | γ<.05⟩")
     assert zeros.text == "0.000(0)"
     notes = table(result, "Tables 8 to 10").notes
-    assert "No interval: no model named (⟨γ | γ<.05⟩): all 45 are 0." in notes
+    assert "No interval for no model named (⟨γ | γ<.05⟩): all 45 are 0." in notes
 
 
 def test_a_line_through_two_ratings_has_no_interval_and_the_reason(
@@ -310,7 +310,7 @@ def test_a_line_through_two_ratings_has_no_interval_and_the_reason(
     fits = table(reproduce(setup_of(data, tmp_path)), "Figure 1")
     reason = "too few ratings: 2; at least 3 are needed"
     (note,) = [note for note in fits.notes if reason in note]
-    assert "No interval: programmingqa, small (m)" in note
+    assert "No interval for programmingqa, small (m)" in note
 
 
 def test_figure_1_draws_gamma_0_at_0_on_an_axis_of_gamma(data: Path, tmp_path: Path) -> None:

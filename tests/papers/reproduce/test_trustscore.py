@@ -411,7 +411,7 @@ def test_few_answers_and_one_label_give_reasons_and_no_figure(tmp_path: Path) ->
     notes = " ".join(table.notes)
     assert find_cell(table, "Exact Match", "a").text == "undefined"
     assert "all labels are the same (1)" in notes
-    assert "Undefined: all scores (a): all labels" in notes
+    assert "No value for all scores (a): all labels" in notes
     assert find_cell(table, "Exact Match", "b").text == "undefined"
     assert "too few answers: 3" in notes
 

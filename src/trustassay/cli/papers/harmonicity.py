@@ -47,9 +47,7 @@ Length = Annotated[
 ]
 LastCode = Annotated[
     int,
-    Flag(
-        "--range", "The highest code point that the perturbation codes draws.", least=0, rare=True
-    ),
+    Flag("--range", "Highest code point for the perturbation codes.", least=0, rare=True),
 ]
 
 

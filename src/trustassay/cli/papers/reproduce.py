@@ -156,9 +156,10 @@ def show_reproduction(result: Reproduction, folder: Path) -> None:
         for note in table.list_notes():
             say(one_line(note))
     say("")
+    say("Differences from the paper:")
     for difference in result.differences:
-        say(one_line(f"difference from the paper: {difference}"))
+        say(one_line(f"- {difference}"))
     for place, reason in result.missing.items():
-        say(one_line(f"not computed: {place}: {reason}"))
+        say(one_line(f"Not computed: {place}: {reason}"))
     say(f"tables: {folder / 'reproduction.md'}")
     say(f"page:   {folder / 'reproduction.html'}")

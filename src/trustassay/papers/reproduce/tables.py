@@ -121,13 +121,13 @@ def group_by_reason(
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Return row and column of figures that are missing, or lack an interval.
 
-    The key is ``Undefined`` or ``No interval``, and the reason.
+    The key is ``No value`` or ``No interval``, and the reason.
     """
     places: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for row in rows:
         for column, cell in zip(columns, row.cells, strict=True):
             if reason := cell.values.get("reason"):
-                what = "Undefined" if cell.values.get("value") is None else "No interval"
+                what = "No value" if cell.values.get("value") is None else "No interval"
                 places.setdefault((what, reason), []).append((row.name, column))
     return places
 
@@ -143,7 +143,7 @@ def list_missing_intervals(columns: Sequence[str], rows: Sequence[ReproducedRow]
         listed = "; ".join(f"{name} ({column})" for name, column in places[:MAX_PLACES_LISTED])
         if len(places) > MAX_PLACES_LISTED:
             listed += f" and {len(places) - MAX_PLACES_LISTED} more"
-        notes.append(f"{what}: {listed}: {reason}.")
+        notes.append(f"{what} for {listed}: {reason}.")
     return notes
 
 

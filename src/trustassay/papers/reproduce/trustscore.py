@@ -183,7 +183,7 @@ def _list_reasons(columns: Sequence[str], rows: Sequence[ReproducedRow]) -> list
         for column, names in by_column.items():
             are_all = 1 < computed[column] == len(names)
             listed.append(f"{'all scores' if are_all else ', '.join(names)} ({column})")
-        notes.append(f"{what}: {'; '.join(listed)}: {reason}.")
+        notes.append(f"{what} for {'; '.join(listed)}: {reason}.")
     return notes
 
 

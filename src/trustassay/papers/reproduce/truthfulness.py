@@ -534,9 +534,9 @@ def _list_differences(
         )
     if setup.judge is None:
         result.append(
-            "The bundled judge has 1.5 billion weights, and its replies were cut after "
-            f"{BUNDLED_REPLY_TOKENS} tokens, after the score. It is an example, not a reliable "
-            "judge."
+            "The bundled judge has 1.5 billion weights. Its replies were cut after "
+            f"{BUNDLED_REPLY_TOKENS} tokens, which contain the score. It is an example, not a "
+            "reliable judge."
         )
     if repeats != REPEATS:
         result.append(f"The article has {REPEATS} runs, this reproduction {repeats}.")

@@ -104,7 +104,8 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
                 step(parts, path)
     tables = sorted(parts.tables, key=lambda table: _order_place(table.number))
     notes = [
-        f"{path.name} is not used: another file holds the same data." for path in paper_files.unused
+        f"{path.name} is not used: another file provides the same tables."
+        for path in paper_files.unused
     ]
     return Reproduction(
         "fewl",
