@@ -197,7 +197,7 @@ def test_neighbours_answers_count_as_the_input_lists_them(
         rows[f"neighbour {rank}"]["cosine of the questions"]["mean"] for rank in range(1, 20)
     ]
     assert cosines == sorted(cosines, reverse=True)
-    assert "0: 16, 3: 4" in " ".join(done.stderr.split())
+    assert "16 with 0, 4 with 3." in " ".join(done.stderr.split())
     page = (tmp_path / "out" / "experiment.html").read_text()
     assert "80 % have no right answer" in page
     assert page.count("<svg") == 2

@@ -72,8 +72,8 @@ def test_by_default_each_perturbation_has_a_row_and_what_is_not_seen_is_told(
                "--out", "p.html")  # fmt: skip
     assert said.status == 0
     assert (
-        "embedded sees typo, synonym; sees that unicode changed something but gives all versions "
-        "one vector; does not see control, codes, whitespace." in said.err
+        "embedded sees typo, synonym; gives all versions by unicode the same vector; does not see "
+        "control, codes, whitespace." in said.err
     )
     assert "note: control, codes, whitespace: Every perturbed text has the same vector" in said.err
     for name, seen in (("control", "no"), ("typo", "yes"), ("unicode", "one vector")):

@@ -339,7 +339,7 @@ def test_unreadable_replies_are_counted_and_listed_as_not_computed(tmp_path: Pat
     assert "Trust_BC, b" not in notes
     missing = result.missing
     assert missing["Trust_BC and Trust_OV of a"].startswith("6 of 6 answers not assessable")
-    assert missing["Trust_BC and Trust_OV of c"] == "its model: --model c=URI"
+    assert missing["Trust_BC and Trust_OV of c"] == "needs its model: --model c=URI"
     assert not any(" of b" in title for title in missing)
 
 

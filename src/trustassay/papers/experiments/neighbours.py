@@ -278,10 +278,10 @@ def _build_result(
     # 2. Notes: how many questions have how many right answers.
     counts = _count_right_answers(answers, right)
     max_right = len(counts) - 1
-    distribution = ", ".join(f"{k}: {n:,}" for k, n in enumerate(counts) if n)
+    distribution = ", ".join(f"{n:,} with {k}" for k, n in enumerate(counts) if n)
     notes = [
         f"{counts[0]:,} of {amount(sum(counts), 'question')} have no right answer among their "
-        f"neighbours' answers. Number of questions by right answers, from 0 to {max_right}: "
+        f"neighbours' answers. Questions by number of right answers, of {max_right}: "
         f"{distribution}.",
         "The judge decides whether an answer is right or wrong."
         if settings["judge"] != "none"

@@ -82,7 +82,7 @@ def describe_sight(results: Mapping[str, Isotropy], embedder: str) -> str:
         for kind, template in (
             ("yes", "sees {}"),
             ("partly", "sees {} partly"),
-            ("one vector", "sees that {} changed something but gives all versions one vector"),
+            ("one vector", "gives all versions by {} the same vector"),
             ("no", "does not see {}"),
         )
         if kind in names_by_sight
@@ -135,8 +135,8 @@ def describe_blindness(result: Isotropy, perturbation: str, embedder: str) -> st
     if share < 1:
         return f"{sentence}. Such texts count as angles of 0, and their directions are left out."
     return (
-        f"{sentence}, so this embedder cannot measure this perturbation. Gamma is not affected, "
-        "because it compares answers, not prompts."
+        f"{sentence}. This embedder therefore cannot measure this perturbation. Gamma is not "
+        "affected, because it compares answers, not prompts."
     )
 
 

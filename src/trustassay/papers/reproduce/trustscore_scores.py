@@ -111,16 +111,16 @@ TABLE_1: Sequence[CorrelationRow] = (
 """Zheng et al. 2024, Table 1: Pearson's r with the labels of people."""
 LEXICAL = ("em", "bleu_1", "bleu_4", "rouge_l", "meteor")
 LIKELIHOODS: Mapping[str, str] = {
-    "bartscore": "--backend judge=bartscore=hf:MODEL (for example facebook/bart-large-cnn)",
-    "gptscore": "--backend judge=gptscore=hf:MODEL (the paper used google/flan-t5-base)",
+    "bartscore": "needs --backend judge=bartscore=hf:MODEL (for example facebook/bart-large-cnn)",
+    "gptscore": "needs --backend judge=gptscore=hf:MODEL (the paper used google/flan-t5-base)",
 }
-"""By family, the option that gives its model."""
-BERTSCORE_MODEL = "--backend token-embedder=hf:MODEL (usually roberta-large)"
+"""By family, why it is missing: the option that gives its model."""
+BERTSCORE_MODEL = "needs --backend token-embedder=hf:MODEL (usually roberta-large)"
 USED_BACKENDS = frozenset(
     "token_embedder judge retriever entailer generator distractors linker".split()
 )
 NO_GOLDS = "no answer in the data has gold answers (answers)"
-NO_EVIDENCE = "passages: documents in the data, or --backend retriever=bm25:FOLDER"
+NO_EVIDENCE = "needs passages: documents in the data, or --backend retriever=bm25:FOLDER"
 
 
 @dataclass
@@ -305,7 +305,7 @@ def assign_models(
     models, left_out = assign_samples(samples, setup.models)
     tables.notes += [f"Trust_BC and Trust_OV: {line}" for line in describe_left_out(left_out)]
     for name in left_out:
-        tables.missing[f"Trust_BC and Trust_OV of {name}"] = f"its model: --model {name}=URI"
+        tables.missing[f"Trust_BC and Trust_OV of {name}"] = f"needs its model: --model {name}=URI"
     return models
 
 
@@ -408,7 +408,7 @@ def _plan_consistency(
         name = "consistency"
         return [PlannedRun(name, title, samples, RECORDED_CHECKS, recorded, is_recorded=True)]
     if not setup.models:
-        tables.missing[title] = "the model that gave the answers: --model NAME=URI"
+        tables.missing[title] = "needs the model that gave the answers: --model NAME=URI"
         return []
     runs = []
     for number, part in enumerate(assign_models(setup, tables, samples), 1):
@@ -464,7 +464,7 @@ def _score_trust(
         verdicts |= {one.sample.id: one.assessment.verdict for one in scored}
     if not (choice_runs and fact_runs):
         absent = [title for title in ("Trust_BC", "Trust_FC") if title in tables.missing]
-        tables.missing["Trust_OV"] = f"{' and '.join(absent)}, which it combines"
+        tables.missing["Trust_OV"] = f"needs {' and '.join(absent)}"
         return
     for system in tables.systems:
         for sample in system.samples:

@@ -258,7 +258,7 @@ def _explain_repeats(repeats: int) -> str:
 
 def _list_differences(setup: ReproductionSetup) -> list[str]:
     """Return what differs from the paper."""
-    similarity = setup.backends.get("similarity", "cosine of the embedded embedder")
+    similarity = setup.backends.get("similarity", "the cosine of the built-in embedder")
     return [
         f"The similarity is {similarity}, not Vectara's model. Scores therefore have another "
         "scale, and the penalty has more weight. --backend similarity=consistency is closer to "
