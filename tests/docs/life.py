@@ -49,31 +49,43 @@ STEPS = (
     Step("input.reading:read_samples", "read each record of the input", "RawRecord"),
     Step("input.recognising:recognise", "find its fields, in any layout", "RecognisedRecord"),
     Step("input.passages:read_documents", "read its passages", "Document"),
-    Step("core.sample:Sample.parse", "check it: it is a sample now", "Sample"),
-    Step("runs.lines:encode_sample", "keep it in `samples.jsonl`", "bytes"),
+    Step("core.sample:Sample.parse", "check it as a sample", "Sample"),
+    Step("runs.lines:encode_sample", "store it in `samples.jsonl`", "bytes"),
     Step("runs.execute:assess_sample", "give it to each metric", "Assessment"),
-    Step("metrics.faithfulness.metric:Faithfulness.assess", "the metric's algorithm", "Assessment"),
+    Step(
+        "metrics.faithfulness.metric:Faithfulness.assess",
+        "run the metric's algorithm",
+        "Assessment",
+    ),
     Step("judging.claims:build_claims", "turn the answer into claims", "Claim"),
-    Step("text.markdown:parse_blocks", "by paragraphs, lists and tables", "Block"),
-    Step("judging.claims:_split_sentences", "by sentences; each keeps its place", "MappedText"),
-    Step("judging.claims:_ClaimBuilder._complete_text", "complete what says half", "MappedText"),
-    Step("judging.refusal:find_refusal", "is it a refusal?", "str"),
+    Step("text.markdown:parse_blocks", "split it into paragraphs, lists, tables", "Block"),
+    Step("judging.claims:_split_sentences", "split into sentences with positions", "MappedText"),
+    Step("judging.claims:_ClaimBuilder._complete_text", "complete fragments", "MappedText"),
+    Step("judging.refusal:find_refusal", "check for a refusal", "str"),
     Step("judging.verdict:ClaimVerifier.judge", "judge each claim", "ClaimFinding"),
-    Step("judging.passages:Passages.choose_evidence", "choose what is read of it", "Evidence"),
-    Step("judging.passages:ask_reader", "ask the reader: premise, hypothesis", "Entailment"),
-    Step("calls.keys:Keys.of", "the key of the stored call", "bytes"),
-    Step("calls.batching:Batcher._compute_or_split", "answer equal requests at once", "Entailment"),
-    Step("calls.store:CallStore.add", "store the reply before anyone has it", "StoredCall"),
-    Step("judging.verdict:ClaimVerifier._build_finding", "the verdict, and why", "ClaimFinding"),
-    Step("judging.details:KnownDetails.find_missing", "which numbers has no passage?", "str"),
-    Step("metrics.faithfulness.metric:Faithfulness._build_assessment", "one result", "Assessment"),
-    Step("runs.lines:encode_assessment", "a line of `assessments.jsonl`", "bytes"),
-    Step("core.assessment:compute_summary", "figures with intervals", "Summary"),
-    Step("runs.counts:determine_outcome", "the outcome of the question", "Outcome"),
-    Step("runs.report:write_report", "the page of the run", "ReportRun"),
-    Step("report.answers:answer_of", "the card of the answer", "AnswerCard"),
-    Step("judging.evidence:JudgedClaim.mark", "its mark: tone, symbol, word", "Mark"),
-    Step("report.page:write_template", "each mark in its colour: `report.html`", "bytes"),
+    Step("judging.passages:Passages.choose_evidence", "choose the evidence to read", "Evidence"),
+    Step("judging.passages:ask_reader", "compare premise and hypothesis", "Entailment"),
+    Step("calls.keys:Keys.of", "build the key of the call", "bytes"),
+    Step("calls.batching:Batcher._compute_or_split", "compute equal requests once", "Entailment"),
+    Step("calls.store:CallStore.add", "store the reply", "StoredCall"),
+    Step(
+        "judging.verdict:ClaimVerifier._build_finding",
+        "set the verdict and its reason",
+        "ClaimFinding",
+    ),
+    Step("judging.details:KnownDetails.find_missing", "find numbers that no passage has", "str"),
+    Step(
+        "metrics.faithfulness.metric:Faithfulness._build_assessment",
+        "build the result",
+        "Assessment",
+    ),
+    Step("runs.lines:encode_assessment", "write `assessments.jsonl`", "bytes"),
+    Step("core.assessment:compute_summary", "compute figures and intervals", "Summary"),
+    Step("runs.counts:determine_outcome", "determine the outcome", "Outcome"),
+    Step("runs.report:write_report", "write the report", "ReportRun"),
+    Step("report.answers:answer_of", "build the answer's card", "AnswerCard"),
+    Step("judging.evidence:JudgedClaim.mark", "choose tone, symbol and word", "Mark"),
+    Step("report.page:write_template", "draw `report.html`", "bytes"),
 )
 """In the order in which they are first called."""
 
@@ -117,7 +129,7 @@ def trace() -> list[Step]:
 
 def lines() -> str:
     """Return the steps as a table in Markdown."""
-    rows = ["| | in | what happens | it is now |", "| --- | --- | --- | --- |"]
+    rows = ["| | where | step | result |", "| --- | --- | --- | --- |"]
     for number, step in enumerate(trace(), 1):
         module, _, name = step.target.partition(":")
         path = module.replace(".", "/") + ".py"

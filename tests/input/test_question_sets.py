@@ -79,11 +79,11 @@ def test_dpr_tables_without_a_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        ("[__import__('os').getcwd()]", "expected a list of texts as Python writes it"),
+        ("[__import__('os').getcwd()]", "expected a list of texts in Python syntax"),
         ("['a', ['b']]", 'column 2[1]: expected text, got ["b"]'),
         ("[]", "column 2: expected a list of texts, got []"),
-        ("[" * 5000, "expected a list of texts as Python writes it"),
-        ("['a'", "expected a list of texts as Python writes it"),
+        ("[" * 5000, "expected a list of texts in Python syntax"),
+        ("['a'", "expected a list of texts in Python syntax"),
     ],
 )
 def test_dpr_answers_are_read_and_never_evaluated(tmp_path: Path, cell: str, words: str) -> None:
@@ -247,7 +247,7 @@ def test_files_that_cannot_be_read_at_all(tmp_path: Path) -> None:
         QuestionFile.of("trivaqa", "dev.json")
     with pytest.raises(InputError, match="no such file"):
         read("nq", tmp_path / "dev.jsonl")
-    with pytest.raises(InputError, match="no records in it"):
+    with pytest.raises(InputError, match="has no records"):
         read("nq", written(tmp_path / "dev.jsonl", ""))
     with pytest.raises(InputError, match="no such file"):
         read("nq", tmp_path / "dev.csv")

@@ -223,7 +223,7 @@ def test_a_start_without_an_angle_is_an_error() -> None:
     ("options", "message"),
     [
         ({"steps": 0}, "steps"),
-        ({"max_calls": 10}, "one gamma needs 11"),
+        ({"max_calls": 10}, "at least 11, the calls for one gamma"),
         ({"perturbation": "unicod"}, "did you mean"),
         ({"candidate": "wrds"}, "unknown perturbation"),
         ({"step_rule": "uphil"}, "did you mean uphill"),

@@ -103,7 +103,7 @@ def test_published_outputs_are_read_by_their_blocks(tmp_path: Path) -> None:
         0: ("B. sea\n and more", "wrong"), 1: ("I don't know", "unknown"),
     }  # fmt: skip
     path.write_text(RESULTS.replace("What burns", "What cools"))
-    with pytest.raises(InputError, match="question 2 is not that of the input"):
+    with pytest.raises(InputError, match="question 2 differs from the input's"):
         read_published_outputs(path, questions)
     path.write_text(RESULTS.replace("(uncertain)", ""))
     with pytest.raises(InputError, match="question 2: expected '"):

@@ -190,7 +190,7 @@ def test_no_more_requests_leave_than_the_budget_when_some_fail(
     assert received > most - 4
     # Whoever is out of calls says so; going on with the same budget asks nothing.
     errors = {point["error"] for point in found["points"]} - {None}
-    assert all(f"the budget of {most} calls is reached" in error for error in errors)
+    assert all(f"the limit of {most} calls is reached" in error for error in errors)
     trace = (here / "one" / "trace.jsonl").read_bytes()
     assert asked(server, "one", "--steps", "9", "--calls", str(most), model=model) == found
     assert server.stats()["received"] == received
@@ -214,7 +214,7 @@ def test_a_start_that_the_budget_does_not_reach(server: LlmServer, here: Path) -
     arguments += ["--out", "one", "--calls"]
     result = CliRunner().invoke(app, [*arguments, "5"])
     assert result.exit_code == 2
-    assert "the budget of 5 calls is reached" in result.output
+    assert "the limit of 5 calls is reached" in result.output
     assert server.stats()["received"] == 5
     server.change(share_500=0.0)
     result = CliRunner().invoke(app, [*arguments, "9"])

@@ -36,8 +36,8 @@ def test_each_sentence_gets_the_document_that_supports_it(
     assert said.status == 0
     expected = "The bridge was opened in 1932 [1]. Bees make honey [2]! Xylophones zigzag quietly."
     assert responses(tmp_path / "c.jsonl") == [expected]
-    assert "1 answers in c.jsonl, 2 citations added" in said.err
-    assert "1 sentences have no support" in said.err
+    assert "1 answer in c.jsonl, 2 citations added" in said.err
+    assert "1 sentence without support" in said.err
 
 
 def test_what_stays_as_it_is(cli: Cli, tmp_path: Path) -> None:
@@ -168,12 +168,12 @@ def test_killed_at_work_and_started_again_then_what_failed(tmp_path: Path) -> No
     arguments = command("papers", "cite", "a.jsonl", "--out", "c.jsonl", *options)
     killed_at_work(arguments, part, cwd=tmp_path, **found)
     said = ended("c.jsonl", 0)
-    assert "were already done" in said
+    assert "already done" in said
     assert "70: " in said
     assert len(lines(tmp_path / "c.jsonl")) == 199
     said = ended("c.jsonl", 0, MENDED="1")
-    assert "199 answers were already done" in said
-    assert "were already done" not in ended("whole.jsonl", 0, MENDED="1")
+    assert "199 answers already done" in said
+    assert "already done" not in ended("whole.jsonl", 0, MENDED="1")
     assert (tmp_path / "c.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert responses(tmp_path / "c.jsonl")[1] == "The bridge has 1 arches [1]. Bees hum 1 songs."
     assert not part.exists()

@@ -21,10 +21,10 @@ def test_they_are_shown_to_people(cli: Cli, tmp_path: Path) -> None:
     said = cli("papers", "distractors", "a.jsonl", *SOURCE)
     assert said.status == 0
     assert "    Jane -> Anna  (level 1, mine)" in said.out
-    assert "none: not assessable" in said.out
+    assert "no distractors: not assessable" in said.out
     assert "\x1b" not in said.out and "<U+001B>" in said.out
-    assert "4 distractors of 2 answers" in said.err
-    assert "1 answers have fewer than 3 distractors: not assessable" in said.err
+    assert "4 distractors for 2 answers" in said.err
+    assert "not assessable: 1 answer with fewer than 3 distractors" in said.err
 
 
 def test_json_lines_for_programs_and_a_file(cli: Cli, tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_json_lines_for_programs_and_a_file(cli: Cli, tmp_path: Path) -> None:
     written = cli("papers", "distractors", "a.jsonl", *SOURCE, "--most", "2", "--out", "d.jsonl")
     assert written.status == 0 and not written.out
     assert lines(tmp_path / "d.jsonl") == rows
-    assert "2 distractors of 2 answers in d.jsonl" in written.err
+    assert "2 distractors for 2 answers in d.jsonl" in written.err
 
 
 def test_mistakes_are_explained_before_anything_is_done(cli: Cli, tmp_path: Path) -> None:
@@ -59,11 +59,11 @@ def test_a_service_that_is_down_is_named_once_in_the_same_words(cli: Cli, tmp_pa
     linker = f"linker=spotlight:{port}?patience=1"
     output = cli("papers", "distractors", "a.jsonl", *SOURCE, "--backend", linker)
     assert output.status == 1
-    assert "0 distractors of 4 answers" in output.err and "failed: 4" in output.err
+    assert "0 distractors for 4 answers" in output.err and "failed: 4" in output.err
     errors = {line.split(": ", 1)[1] for line in output.err.splitlines() if line.startswith("  ")}
     (error,) = errors
     assert error.startswith(f"DBpedia Spotlight at {port}: no connection")
-    assert "try later, or name another address by spotlight:URL" in error
+    assert "try again later, or give another address as spotlight:URL" in error
     assert "no other reply came for 1 s" in error
 
 

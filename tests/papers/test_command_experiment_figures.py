@@ -66,11 +66,11 @@ def test_shuffled_choices_show_who_takes_the_first(tmp_path: Path, experiment: E
 def test_nobody_asked_and_questions_without_choices(tmp_path: Path, experiment: Experiment) -> None:
     done = experiment("five-choice", choice_questions(tmp_path))
     assert done.exit_code == 2
-    assert "nobody answers; expected --model" in done.stderr
+    assert "no model answers; give --model" in done.stderr
     plain = questions(tmp_path, 2)
     done = experiment("five-choice", plain, "--model", "python:scripted:half")
     assert done.exit_code == 2
-    assert f"{plain.name}:1: choices: expected 2 to 26 texts" in done.stderr
+    assert f"{plain.name}:1: choices: expected a list of 2 to 26 texts" in done.stderr
 
 
 def test_files_of_outputs_have_names_of_their_own(tmp_path: Path, experiment: Experiment) -> None:
@@ -106,7 +106,7 @@ def test_experts_are_told_apart_by_wrong_and_corrected_answers(
     assert rows["half"]["rating"]["mean"] == 0.5
     said = " ".join(done.stderr.split())
     assert "Order by expertise: true > half." in said
-    assert "none can weigh more than 0.881" in said
+    assert "no weight can exceed 0.881" in said
     page = (tmp_path / "out" / "experiment.html").read_text()
     assert page.count("<svg") == 2 * 5
     lacking = experiment(*arguments[:2], *options, *TRUE, "--out", "lacking")
@@ -158,7 +158,7 @@ def test_equal_ratings_have_no_chart(tmp_path: Path, experiment: Experiment) -> 
         done = experiment("fewl-experts", source, *scripted(tmp_path), "--out", f"out{highest}")
         assert done.exit_code == 0, done.stderr
         page = (tmp_path / f"out{highest}" / "experiment.html").read_text()
-        titles.append("Questions by rating." in page)
+        titles.append("Number of questions by rating." in page)
     assert titles == [False, True]
 
 
@@ -197,9 +197,9 @@ def test_neighbours_answers_count_as_the_input_lists_them(
         rows[f"neighbour {rank}"]["cosine of the questions"]["mean"] for rank in range(1, 20)
     ]
     assert cosines == sorted(cosines, reverse=True)
-    assert "0: 16, 3: 4" in " ".join(done.stderr.split())
+    assert "16 with 0, 4 with 3." in " ".join(done.stderr.split())
     page = (tmp_path / "out" / "experiment.html").read_text()
-    assert "80% have none" in page
+    assert "80 % have no right answer" in page
     assert page.count("<svg") == 2
 
 
@@ -216,7 +216,9 @@ def test_neighbours_may_be_the_same_question_to_the_embedder(
     assert rows_of(done.stdout)["all"]["cosine of the questions"]["mean"] == 1
     far = experiment("fewl-neighbours", source, *options[:4], "--max-similarity", "0.5")
     assert far.exit_code == 2
-    assert "with an answer; the first: no question is near enough" in " ".join(far.stderr.split())
+    assert "with an answer; reason for the first: no other question is similar enough" in " ".join(
+        far.stderr.split()
+    )
 
 
 def test_a_judge_says_which_neighbours_answers_are_right(

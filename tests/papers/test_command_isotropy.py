@@ -41,8 +41,8 @@ def test_isotropy_of_questions(cli: Cli, tmp_path: Path) -> None:
     said = cli("papers", "isotropy", "q.jsonl", "--perturbation", "typo", "--draw", "10",
                "--perturbations", "4", "--json", "--out", "page.html")  # fmt: skip
     assert said.status == 0
-    assert "10 texts, 4 perturbed versions of each" in said.err
-    assert "the authors: .9824 ± .0005" in said.err
+    assert "10 texts, each with 4 perturbed versions" in said.err
+    assert ".9824 ± .0005 in the paper" in said.err
     found = json.loads(said.out)
     (typo,) = found["families"]
     assert (typo["perturbation"], typo["texts"], found["drawn"]) == ("typo", 10, 10)
@@ -72,11 +72,11 @@ def test_by_default_each_perturbation_has_a_row_and_what_is_not_seen_is_told(
                "--out", "p.html")  # fmt: skip
     assert said.status == 0
     assert (
-        "embedded sees typo, synonym; sees that unicode changed something, but not what; "
-        "does not see control, codes, whitespace." in said.err
+        "embedded sees typo, synonym; gives all versions by unicode the same vector; does not see "
+        "control, codes, whitespace." in said.err
     )
     assert "note: control, codes, whitespace: Every perturbed text has the same vector" in said.err
-    for name, seen in (("control", "no"), ("typo", "yes"), ("unicode", "not what")):
+    for name, seen in (("control", "no"), ("typo", "yes"), ("unicode", "one vector")):
         assert re.search(rf"^{name} +{seen} ", said.err, re.MULTILINE)
     found = json.loads(said.out)
     unchanged = {one["perturbation"]: one["unchanged"]["value"] for one in found["families"]}
@@ -84,7 +84,7 @@ def test_by_default_each_perturbation_has_a_row_and_what_is_not_seen_is_told(
     assert unchanged["control"] == unchanged["codes"] == unchanged["whitespace"] == 1
     assert unchanged["typo"] == unchanged["synonym"] == 0
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
-    assert "What the embedder sees of each perturbation" in page
+    assert "How much of each perturbation the embedder sees" in page
     assert page.count("Angle to the original text, in degrees") == 3  # of those that it sees
 
 
@@ -120,4 +120,4 @@ def test_an_embedder_that_sees_nothing_is_told_of(cli: Cli, tmp_path: Path) -> N
     assert "the tokenizer of embedded drops such characters" in said.err
     assert json.loads(said.out)["families"][0]["displacements"] is None
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
-    assert "No perturbed text moved" in page
+    assert "No vector changed" in page

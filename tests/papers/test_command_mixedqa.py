@@ -190,7 +190,7 @@ def test_answers_from_files_alone_or_beside_a_model(
     arguments = [*files, *models[:2], "--answers", "old=answers.jsonl", "--out", "b"]
     said = mixed(cli, *arguments, "--per-source", "9")
     assert said.status == 1
-    assert "fewer than 9 questions that all models answered: NaturalQuestions" in said.err
+    assert "fewer than 9 questions answered by all models: NaturalQuestions" in said.err
     assert len(lines(tmp_path / "b" / "samples.jsonl")) == 16
     assert len((tmp_path / "asked.txt").read_text().split()) == 8  # none without a recorded answer
     report = json.loads((tmp_path / "b" / "report.json").read_bytes())
@@ -208,7 +208,7 @@ def test_what_a_dry_run_says(
     assert said.status == 0
     assert said.err.count("answering") >= 2
     assert "20 samples" in said.err
-    assert "each dropped question is replaced by another one, of 80" in said.err
+    assert "each dropped question is replaced by another one; 80 are available" in said.err
     assert server.stats()["received"] == 0
     assert not (tmp_path / "mixed").exists()
     assert mixed(cli, *arguments, "--out", "mixed").status == 0
@@ -341,8 +341,11 @@ def test_bad_lines_are_named_and_nothing_is_asked(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name at least one file of questions"),
-        (["--nq", "NQ-open.dev.jsonl"], "name who answers: --model URI, or --answers NAME=FILE"),
+        ([], "give at least one file of questions"),
+        (
+            ["--nq", "NQ-open.dev.jsonl"],
+            "no model answers; give --model URI or --answers NAME=FILE",
+        ),
         (["--nq", "mine.jsonl"], "the name does not say which split it is; write test=mine.jsonl"),
         (["--nq", "NQ-open.train.jsonl"], "is a training split"),
         (["--nq", "dev=none.jsonl"], "none.jsonl: no such file"),

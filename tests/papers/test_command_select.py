@@ -81,7 +81,7 @@ def test_examples_of_a_run(run: Path, tmp_path: Path) -> None:
 def test_all_questions_and_another_baseline(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "prompts.jsonl"
     assert select_icl(run, out, Axes(), options=IclOptions(baseline=None)).examples == 12
-    with pytest.raises(ValueError, match="choose the same answer to all 12 questions"):
+    with pytest.raises(ValueError, match="choose the same answer for all 12 questions"):
         select_icl(run, out, Axes(), options=IclOptions(baseline="single:one"))
     by_label = IclOptions(by="label", baseline="single:liar")
     assert select_icl(run, out, Axes(), options=by_label).examples == 6
@@ -148,7 +148,7 @@ def test_a_lower_score_may_be_the_better_one(tmp_path: Path) -> None:
     select_sft(tmp_path / "run", tmp_path / "chosen", test_share=0)
     chosen = [row["messages"][1]["content"] for row in lines(tmp_path / "chosen" / "train.jsonl")]
     assert chosen == ["short", "bb"]
-    with pytest.raises(UnknownNameError, match="compares with no references"):
+    with pytest.raises(UnknownNameError, match="uses no references"):
         read_answers(tmp_path / "run", ["score", "single"])
 
 
@@ -200,7 +200,7 @@ def test_from_answers_to_prompts_that_generate_sends(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["prompts"], found["examples"], found["reference"]) == (12, 6, "liar")
-    assert "6 of 12 questions are examples" in " ".join(done.stderr.split())
+    assert "6 of 12 questions used as examples" in " ".join(done.stderr.split())
     assert "12 blank answers" in done.stderr
     (tmp_path / "echo.py").write_text("def echo(prompt):\n    return str(prompt.count('town'))\n")
     done = run_command(
@@ -209,7 +209,7 @@ def test_from_answers_to_prompts_that_generate_sends(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert {row["response"] for row in lines(tmp_path / "a.jsonl")} == {"5"}
     done = run_command("papers", "select", "sft", "run", "--out", "chosen", cwd=tmp_path)
-    assert "10 questions to train on and 2 to test with" in " ".join(done.stderr.split())
+    assert "10 questions for training and 2 for testing" in " ".join(done.stderr.split())
     done = run_command(
         "papers", "select", "sft", "run", "--backend", "judge=x", "--out", "c", cwd=tmp_path
     )
@@ -221,7 +221,7 @@ def test_one_answer_a_question_is_refused_before_it_is_scored(tmp_path: Path) ->
     source = jsonl(tmp_path / "one.jsonl", [row for row in answers() if row["model"] == "good"])
     done = run_command("papers", "select", "sft", source, "--out", "chosen", cwd=tmp_path)
     assert done.returncode == 2
-    assert "no question has two answers to choose between (12 questions" in " ".join(
+    assert "no question has two answers to choose from (12 questions" in " ".join(
         done.stderr.split()
     )
     assert {path.name for path in tmp_path.iterdir()} == {"one.jsonl"}
@@ -231,4 +231,4 @@ def test_one_answer_a_question_is_refused_before_it_is_scored(tmp_path: Path) ->
 def test_a_run_is_not_scored_again(run: Path, tmp_path: Path, option: list[str]) -> None:
     done = run_command("papers", "select", "sft", run, "--out", "chosen", *option, cwd=tmp_path)
     assert done.returncode == 2
-    assert f"is scored already; {option[0]} has no effect" in " ".join(done.stderr.split())
+    assert f"is a scored run; {option[0]} has no effect" in " ".join(done.stderr.split())

@@ -90,8 +90,8 @@ def test_examples_that_are_true_make_answers_better(tmp_path: Path) -> None:
     assert rows["FEWL against baseline"]["won, %"]["value"] == 100
     assert rows["FEWL against vanilla"]["questions"]["value"] == 24
     assert rows["FEWL against vanilla"]["tables"] == [6]
-    assert "12 questions are examples; 24 questions were asked" in result["notes"]
-    assert "the baseline is likeness to liar alone, without penalty" in result["notes"]
+    assert "12 questions used as examples; 24 questions asked" in result["notes"]
+    assert "the baseline is the similarity to liar alone, without penalty" in result["notes"]
     prompts = (tmp_path / "out" / "FEWL" / "prompts.jsonl").read_text().splitlines()
     for number, line in enumerate(prompts):
         assert f"thing {number}\nAnswer: " not in json.loads(line)["own_prompt"]
@@ -135,7 +135,7 @@ def test_questions_of_their_own_and_answers_that_fail(tmp_path: Path) -> None:
 
 
 def test_where_both_choose_the_same_there_is_nothing_to_learn(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the same answer to all 24 questions"):
+    with pytest.raises(InputError, match="the same answer for all 24 questions"):
         run_icl(
             source(tmp_path),
             tmp_path / "out",
@@ -171,4 +171,4 @@ def test_a_tiny_model_is_tuned_by_every_arm(tmp_path: Path) -> None:
     assert rows["FEWL against vanilla"]["won, %"]["value"] == 100
     assert rows["labels against vanilla"]["won, %"]["value"] == 100
     assert rows["baseline against vanilla"]["won, %"]["value"] < 100
-    assert "19 questions to train on, 5 to test with" in result["notes"]
+    assert "19 questions for training, 5 for testing" in result["notes"]

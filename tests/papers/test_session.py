@@ -79,7 +79,7 @@ def test_no_more_leave_than_may(tmp_path: Path, restarted: bool) -> None:
     answered(tmp_path, counter.of("m", ONE))
     counter = opened(tmp_path, most=3) if restarted else counter
     sent(counter.of("m", TWO))
-    with pytest.raises(BudgetReachedError, match="budget of 3 calls"):
+    with pytest.raises(BudgetReachedError, match="limit of 3 calls"):
         sent(counter.of("m", TWO))
 
 

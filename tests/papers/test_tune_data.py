@@ -49,12 +49,12 @@ def test_all_faults_are_told_with_their_lines(tmp_path: Path) -> None:
         (2, "line: is not JSON"),
         (4, "messages: is missing"),
         (5, "messages[1].content: expected text"),
-        (6, "messages: expected the user's turn and the assistant's answer at the end"),
+        (6, "messages: expected a user's turn and an assistant's answer as the last two"),
         (7, "messages[0].role: expected system or user or assistant"),
         (8, "messages: is missing"),
     ):
         assert f"{path}:{number}: {words}" in text
-    with pytest.raises(InputError, match="holds no line"):
+    with pytest.raises(InputError, match="is empty"):
         read_conversations(written(tmp_path / "empty.jsonl", "\n"))
 
 

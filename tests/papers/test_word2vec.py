@@ -59,7 +59,7 @@ def test_damaged_compression_and_sizes_beyond_memory_are_told(tmp_path: Path) ->
         read_word2vec(path, 9)
     for header in (b"9 99999999999999999", b"9 " + b"9" * 40, b"9 999999999999999"):
         (tmp_path / "b").write_bytes(header + b"\nParis 1 2\n")
-        with pytest.raises(BackendError, match=r"b: (cannot be read|there is not enough memory)"):
+        with pytest.raises(BackendError, match=r"b: (cannot be read|not enough memory)"):
             read_word2vec(tmp_path / "b", 9)
 
 
@@ -80,12 +80,12 @@ def test_gensim_itself_writes_what_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "first line should be two numbers"),
-        (b"hello world\nx", "first line should be two numbers"),
-        (b"0 3\n", "first line should be two numbers"),
+        (b"", "words and dimensions. in its first line"),
+        (b"hello world\nx", "words and dimensions. in its first line"),
+        (b"0 3\n", "words and dimensions. in its first line"),
         (b"2 3\na 1 2 3\nb 1 2\n", "line 3: expected a word and 3 numbers"),
-        (b"2 3\na " + struct.pack("<3f", 1, 2, 3) + b"b " + b"\x00", "breaks off at word 2 of 2"),
-        (b"1 3\n" + b"x" * 3000, "does not end"),
+        (b"2 3\na " + struct.pack("<3f", 1, 2, 3) + b"b " + b"\x00", "ends within word 2 of 2"),
+        (b"1 3\n" + b"x" * 3000, "has no end"),
         (b"1 3\na " + struct.pack("<3f", 1, 2, float("nan")), "not finite"),
         (b"\x1f\x8bxx", "cannot be read"),
     ],

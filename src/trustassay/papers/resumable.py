@@ -149,7 +149,7 @@ class UnfinishedFile:
             if first and last != _encode_line(FINISHED_LINE):
                 raise UnfinishedError(
                     f"{self.path}: holds unfinished work with another input or other settings; "
-                    "continue with those, or remove it"
+                    "use those to continue, or remove the file"
                 )
             size = 0
         # Everything after the last complete line goes.
@@ -160,7 +160,7 @@ class UnfinishedFile:
             for content in self._read_entries():
                 self._apply_entry(content)
         except (ValueError, KeyError, TypeError):
-            raise UnfinishedError(f"{self.path}: damaged; remove it, and start again") from None
+            raise UnfinishedError(f"{self.path}: damaged; remove it and start again") from None
 
     def _read_entries(self) -> Iterator[dict[str, Any]]:
         with self.path.open("rb") as lines:

@@ -51,6 +51,7 @@ from trustassay.runs.fill import remove_response
 from trustassay.runs.folder import RunFolder, read_metric_infos
 from trustassay.runs.intake import InputOptions, take_in
 from trustassay.runs.lines import encode_sample
+from trustassay.text.numbers import amount
 
 Vectors = NDArray[np.float32]
 SCORE, LABEL, SINGLE = "score", "label", "single"
@@ -203,7 +204,7 @@ def split_train_test(
     """
     # At 1 nothing would be left to train on.
     if not 0 <= test_share < 1:
-        raise UsageError(f"test share: expected 0 to below 1, got {test_share}")
+        raise UsageError(f"test share: expected at least 0 and below 1, got {test_share}")
     # By hash, so that the order of the file, and questions added later, hardly change the sides.
     order = sorted(range(len(examples)), key=lambda i: _hash_question(examples[i].question, seed))
     test_indices = set(order[: round(test_share * len(examples))])
@@ -275,10 +276,10 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
     # The message has the counts, since the cause may be any of them.
     if not answers.questions:
         raise RunFolderError(
-            f"{path}: no question has two answers to choose between "
+            f"{path}: no question has two answers to choose from "
             f"({len(answers.question_samples):,} questions, {answers.too_few_answers:,} with "
-            f"fewer than two answers left; {_describe_left_out(answers)}); expected samples with "
-            "the same question"
+            f"fewer than two answers left; {_describe_left_out(answers)}); expected several "
+            "answers per question"
         )
     return answers
 
@@ -297,8 +298,8 @@ def refuse_single_answers(path: Path, fields: FieldNames, limit: int | None = No
     # An empty or faulty file is left to the reader of the run, which names the faults.
     if counts and max(counts.values()) < 2:
         raise InputError(
-            f"{path}: no question has two answers to choose between ({len(counts):,} questions "
-            "with one); expected samples with the same question"
+            f"{path}: no question has two answers to choose from "
+            f"({amount(len(counts), 'question')} with one); expected several answers per question"
         )
 
 
@@ -322,8 +323,8 @@ def _find_commonest_reference(folder: RunFolder, metric: str) -> str:
         counts.update(_read_similarities(assessment).keys())
     if not counts:
         raise UnknownNameError(
-            f"{folder.path}: {metric} compares with no references, so no single one can be the "
-            "baseline; name another one"
+            f"{folder.path}: {metric} uses no references, so `single` cannot be the baseline; "
+            "choose another one"
         )
     return counts.most_common(1)[0][0]
 
@@ -421,9 +422,9 @@ def _explain_missing_value(folder: RunFolder, metric: str, way: str) -> str:
 
 
 def _describe_left_out(answers: CandidateAnswers) -> str:
-    parts = [f"{n:,} answers without {way}" for way, n in answers.missing_values.items()]
+    parts = [f"{amount(n, 'answer')} without {way}" for way, n in answers.missing_values.items()]
     if answers.blank:
-        parts.append(f"{answers.blank:,} blank answers")
+        parts.append(f"{amount(answers.blank, 'blank answer')}")
     return ", ".join(parts) or "no answer was left out"
 
 
@@ -499,8 +500,9 @@ def select_icl(
     examples = choose_examples(answers.questions, options.by, options.baseline)
     if not examples:
         raise UsageError(
-            f"{run}: {options.by} and {options.baseline} choose the same answer to all "
-            f"{len(answers.questions):,} questions, so none is an example; --all keeps all"
+            f"{run}: {options.by} and {options.baseline} choose the same answer for all "
+            f"{len(answers.questions):,} questions, so there are no examples; --all uses all "
+            "questions"
         )
     result.examples = len(examples)
     example_keys = {question_key(example.question) for example in examples}

@@ -36,6 +36,7 @@ from trustassay.core.capabilities import ChatRequest, LocalChatModel, Reply, on_
 from trustassay.core.files import Appender, cut_unfinished, name_in_errors
 from trustassay.errors import BackendError, CallError, CallFault, RunFolderError
 from trustassay.runs.folder import RunFolder, check_settings, to_stored
+from trustassay.text.numbers import amount
 
 T = TypeVar("T")
 
@@ -100,8 +101,8 @@ class FolderRequestCounter:
         # Checked before sending: the limit is never exceeded, not even by parallel requests.
         if self._max_requests is not None and self._sent >= self._max_requests:
             raise BudgetReachedError(
-                f"the budget of {self._max_requests:,} calls is reached; to continue, run the same "
-                "command with a larger one"
+                f"the limit of {amount(self._max_requests, 'call')} is reached; to continue, run "
+                "the same command with a higher limit"
             )
         self._sent += 1
 
@@ -154,7 +155,7 @@ class FolderRequestCounter:
                 self._remember_refusal(key, row["kind"], str(row["error"]))
             except (ValueError, KeyError, TypeError):
                 raise RunFolderError(
-                    f"{self._failures_path}:{number}: damaged (delete the line)"
+                    f"{self._failures_path}:{number}: damaged; delete the line"
                 ) from None
         return stored_failures
 

@@ -36,6 +36,7 @@ from trustassay.core.sample import Problem, clean
 from trustassay.errors import BackendError, RunFolderError, UsageError, install_command
 from trustassay.input.records import InputError, InputFault
 from trustassay.runs.folder import RunFolder, check_settings
+from trustassay.text.numbers import amount
 
 ROLES = ("system", "user", "assistant")
 MAX_FAULTS_SHOWN = 20
@@ -98,9 +99,9 @@ def read_conversations(path: Path) -> list[Conversation]:
             if len(faults) > MAX_FAULTS_SHOWN
             else ""
         )
-        raise InputError(f"{path}: {len(faults):,} faulty lines\n{listing}{remainder}")
+        raise InputError(f"{path}: {amount(len(faults), 'faulty line')}\n{listing}{remainder}")
     if not conversations:
-        raise InputError(f"{path}: holds no line; expected conversations, one a line")
+        raise InputError(f"{path}: is empty; expected conversations, one per line")
     return conversations
 
 
@@ -123,7 +124,7 @@ def _parse_conversation(line: str) -> Conversation | list[Problem]:
         else:
             turns.append(Message(role, clean(content)))
     if not problems and [turn.role for turn in turns[-2:]] != ["user", "assistant"]:
-        message = "expected the user's turn and the assistant's answer at the end"
+        message = "expected a user's turn and an assistant's answer as the last two"
         problems.append(Problem("messages", message))
     return problems or Conversation(tuple(turns[:-1]), turns[-1].content.strip())
 
@@ -140,7 +141,9 @@ def encode(conversations: Sequence[Conversation], tokenizer: Any) -> list[Encode
     """
     # Without an end the model would never stop.
     if tokenizer.eos_token_id is None:
-        raise BackendError("its tokenizer has no end token, so no end of an answer can be learnt")
+        raise BackendError(
+            "its tokenizer has no end token, so the model cannot learn where an answer ends"
+        )
     return [_encode_conversation(conversation, tokenizer) for conversation in conversations]
 
 
@@ -268,7 +271,7 @@ def tune(
     conversations = read_conversations(path)
     name = model.removeprefix("hf:")
     if not model.startswith("hf:") and not Path(model).expanduser().is_dir():
-        raise BackendError(f"{model}: there is no such folder; expected one, or hf:ID")
+        raise BackendError(f"{model}: there is no such folder; expected a folder or hf:ID")
     _import_training()
     settings = {
         "model": name,
@@ -295,7 +298,7 @@ def tune(
                 shortest = min(len(conversation.tokens) for conversation in encoded)
                 raise BackendError(
                     f"all conversations are longer than {longest} tokens (the shortest has "
-                    f"{shortest}); raise --max-length, up to what the model reads"
+                    f"{shortest}); raise --max-length, up to the model's limit"
                 )
             # Before the first checkpoint, so that a folder is never continued with other settings.
             folder.write_json(SETTINGS, {"settings": settings})
@@ -464,7 +467,7 @@ def _build_callback(transformers: Any, log: Appender, progress: Progress) -> Any
             # It does not recover: stop now rather than after hours.
             if not math.isfinite(loss):
                 raise BackendError(
-                    f"the loss of step {state.global_step} is {loss}; try a lower --learning-rate"
+                    f"the loss at step {state.global_step} is {loss}; try a lower --learning-rate"
                 )
             names = ("loss", "learning_rate", "epoch")
             numbers = {name: float(logs[name]) for name in names if name in logs}
@@ -512,5 +515,5 @@ def _import_training() -> None:
         for name in ("torch", "transformers", "datasets", "peft", "trl"):
             import_module(name)
     except ImportError as error:
-        message = f"fine-tuning takes it: {install_command('papers')}"
-        raise BackendError(f"{error.name or error} is missing, and {message}") from error
+        message = f"fine-tuning needs it: {install_command('papers')}"
+        raise BackendError(f"{error.name or error} is missing; {message}") from error

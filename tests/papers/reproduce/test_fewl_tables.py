@@ -170,7 +170,7 @@ def test_rows_without_pairs_count_all_questions(run: Reproduce, tmp_path: Path) 
     assert cell_of(table, "single + penalty").values["questions_with_pairs"]["n"] == 9
     assert cell_of(table, "multi + no penalty").values["n"] == N
     assert cell_of(table, "FEWL (Ours)").values["n"] == 9
-    assert any("count the 9 questions that have" in note for note in table.notes)
+    assert any("use the 9 questions that have" in note for note in table.notes)
 
 
 def test_a_generator_without_pairs_empties_the_rows_that_need_them(
@@ -190,7 +190,7 @@ def test_a_generator_without_pairs_empties_the_rows_that_need_them(
 def test_a_limited_set_is_described_as_one(run: Reproduce, tmp_path: Path) -> None:
     jsonl(tmp_path / "data" / "chale.jsonl", chale(N))
     jsonl(tmp_path / "data" / "references.jsonl", references(N, half=half_right))
-    assert run(limit=6).data.startswith("The first 6 records of each file of the data alone.")
+    assert run(limit=6).data.startswith("Only the first 6 records of each file of the data.")
 
 
 def test_charts_without_data_are_left_out(run: Reproduce, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_charts_without_data_are_left_out(run: Reproduce, tmp_path: Path) -> Non
     charts = {chart.title: chart for chart in run().charts}
     # No neighbour's answer is right of another question.
     assert "Right answers by rank" not in charts
-    (bars,) = charts["Nearer to a right answer (1) or not (0)"].parts
+    (bars,) = charts["Answers nearer to a right answer (1) or not (0)"].parts
     assert isinstance(bars, Bars)
     assert bars.axis == ("0", "1")
 
@@ -309,7 +309,7 @@ def test_a_judge_that_always_says_a_ties_all_answers_after_examples(
     assert [cell.values["value"] for cell in table.rows[0].cells] == [0, 0, 100]
     assert "(half)" in table.rows[0].name
     # Some questions are examples: where the first reference is wrong, the choices differ.
-    assert any(note.endswith(f"; {N} questions were asked") for note in table.notes)
+    assert any(note.endswith(f"; {N} questions asked") for note in table.notes)
 
 
 def test_without_references_the_tables_say_what_they_need(run: Reproduce, tmp_path: Path) -> None:
@@ -417,9 +417,9 @@ def test_the_printed_rate_stands_beside_the_published_outputs_alone(
     assert ranking.rows[0].name == "any-name"
     assert ranking.rows[0].cells[0].paper == ".1954"
     assert ranking.rows[0].cells[0].values["value"] == 0.5
-    expected = "any-name: the file has 1 right of 2, the paper's figure is 144 of 737."
+    expected = "any-name: 1 of 2 are right in the file, 144 of 737 in the paper."
     assert ranking.notes[0] == expected
-    assert "nothing to rank" in ranking.notes[1]
+    assert "nothing can be ranked" in ranking.notes[1]
     path.write_text(RESULTS.replace("B. wrong 0 (incorrect A.)", "C. I don't know (uncertain)"))
     (ranking,) = tables_of(run(), "Table 4")
     assert not ranking.has_printed_figures
@@ -518,5 +518,5 @@ def test_the_bundled_set_gives_the_tables_without_a_model(tmp_path: Path) -> Non
 
 
 def test_a_backend_that_no_table_uses_is_refused(run: Reproduce) -> None:
-    with pytest.raises(UsageError, match="--backend entailer: the tables of fewl do not use it"):
+    with pytest.raises(UsageError, match="--backend entailer: has no effect on the tables of fewl"):
         run(backends={"entailer": "lexical"})

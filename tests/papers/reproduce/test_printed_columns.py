@@ -43,8 +43,8 @@ def test_missing_figures_and_intervals_are_told_apart_and_joined_by_reason() -> 
         ReproducedRow("c", [ReproducedCell("–", {"value": None, "reason": "all are 0"})] * 2),
     ]
     assert list_missing_intervals(["one", "two"], rows) == [
-        "No interval: a (one); b (one): too few answers.",
-        "Undefined: c (one); c (two): all are 0.",
+        "No interval for a (one); b (one): too few answers.",
+        "No value for c (one); c (two): all are 0.",
     ]
 
 
@@ -52,4 +52,4 @@ def test_of_many_places_the_first_are_named() -> None:
     cell = ReproducedCell.of_estimate(0.5, reason="too few")
     rows = [ReproducedRow(f"row {n}", [cell]) for n in range(9)]
     (note,) = list_missing_intervals(["r"], rows)
-    assert note == "No interval: row 0 (r); row 1 (r); row 2 (r); row 3 (r) and 5 more: too few."
+    assert note == "No interval for row 0 (r); row 1 (r); row 2 (r); row 3 (r) and 5 more: too few."

@@ -142,7 +142,10 @@ def test_without_punkt_the_other_splitter_is_named(
     monkeypatch.setattr("trustassay.metrics.grounding.options.load_splitter", load_without_punkt)
     data = write(tmp_path / "answers.jsonl", RECORDS)
     result = reproduce(setup_of(data, tmp_path))
-    assert any("not by Punkt" in line and "no punkt here" in line for line in result.differences)
+    assert any(
+        "instead of trust_eval's Punkt" in line and "no punkt here" in line
+        for line in result.differences
+    )
 
 
 def test_sentences_as_gold_answers_have_no_exact_match(tmp_path: Path) -> None:
@@ -180,7 +183,7 @@ def test_a_model_is_asked_the_bundled_questions_whoever_answered_them(tmp_path: 
     setup = setup_of(None, tmp_path, models=[model], selection=RecordSelection(limit=2))
     result = reproduce(setup)
     # Two questions of each of the two bundled files.
-    assert result.data.startswith("4 answers of the given models to the bundled questions")
+    assert result.data.startswith("4 answers by the given models to the bundled questions")
     assert table(result, "The 28 figures, profile=paper").columns == ["new"]
     assert len(model.requests) == 4
 
@@ -188,7 +191,7 @@ def test_a_model_is_asked_the_bundled_questions_whoever_answered_them(tmp_path: 
 def test_a_model_of_no_row_is_refused_and_the_error_says_what_model_does(tmp_path: Path) -> None:
     data = write(tmp_path / "answers.jsonl", RECORDS)
     model = ScriptedChat("It is red [1].", name="new")
-    with pytest.raises(InputError, match=r"bad, good.*only rows of its own name or of none"):
+    with pytest.raises(InputError, match=r"bad, good.*only rows that name it .* or no model"):
         reproduce(setup_of(data, tmp_path, models=[model]))
     assert not model.requests
 

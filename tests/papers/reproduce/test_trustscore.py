@@ -143,7 +143,7 @@ def test_the_gain_by_consistency_is_the_difference_of_both_correlations() -> Non
     # A score that is linear in the other agrees with people as well, but for rounding.
     system.scores["Trust_OV"] = {key: 0.8 * x for key, x in system.scores["Trust_FC"].items()}
     (note,) = describe_gain(system, 0)
-    assert note.endswith("a: 0.000 (0.000 to 0.000), p 1.00.")
+    assert note.endswith("a: 0.000 (0.000 to 0.000), p = 1.00.")
     # Without one of both there is nothing to compare.
     del system.scores["Trust_FC"]
     assert describe_gain(system, 0) == []
@@ -175,7 +175,7 @@ def test_printed_figures_stand_beside_the_same_answers_and_labels_alone(
     # Never, where the model behind the score is another one.
     assert find_cell(table, "Trust_FC", "a").text != "–"
     assert find_cell(table, "Trust_FC", "a").paper == ""
-    assert "the authors' own of a (LLaMA)" in " ".join(table.notes)
+    assert "Answers and labels of a (LLaMA) are the authors' own." in " ".join(table.notes)
     # The order of the rows and the name of the file change nothing; one label does.
     other = tmp_path / "renamed.jsonl"
     jsonl(other, rows[::-1])
@@ -184,7 +184,7 @@ def test_printed_figures_stand_beside_the_same_answers_and_labels_alone(
     jsonl(other, [{**rows[0], "label": 1 - rows[0]["label"]}, *rows[1:]])
     changed = find_table(reproduce(build_setup(tmp_path / "3", data=other)), "Table 1")
     assert not changed.has_printed_figures
-    assert "not the answers and labels" in changed.not_comparable
+    assert "answers and labels differ" in changed.not_comparable
 
 
 @pytest.mark.slow
@@ -276,10 +276,12 @@ def test_ratings_of_other_answers_and_models_are_left_out_and_counted(tmp_path: 
     assert find_cell(table, "Overall", "answers").values["value"] == 8
     assert find_cell(table, "Overall", "Cohen's kappa").values["value"] == pytest.approx(0.75)
     notes = " ".join(table.notes)
-    assert "Left out: 2 ratings of items that are no answer here." in notes
-    assert "Left out: 1 rating whose model is not that of the answer." in notes
+    assert "Left out: 2 ratings of items that are not in the data." in notes
+    assert "Left out: 1 rating whose model differs from the answer's." in notes
     (data / "ratings.csv").write_text("item,model,rater,rating\nbig99,zork,a,1\n")
-    with pytest.raises(InputError, match="no item is the id of an answer; the first is 'big99'"):
+    with pytest.raises(
+        InputError, match="no item is the id of an answer; the first item is 'big99'"
+    ):
         reproduce(build_setup(tmp_path / "2", data=data))
 
 
@@ -331,11 +333,13 @@ def test_unreadable_replies_are_counted_and_listed_as_not_computed(tmp_path: Pat
     ]
     result = reproduce(build_setup(tmp_path, data=data, models=models))
     notes = " ".join(find_table(result, "Table 1").notes)
-    assert "Trust_BC, a: 6 of 6 answers not assessable; the first: the model took" in notes
+    assert (
+        "Trust_BC, a: 6 of 6 answers not assessable; reason for the first: the model took" in notes
+    )
     assert "Trust_BC, b" not in notes
     missing = result.missing
     assert missing["Trust_BC and Trust_OV of a"].startswith("6 of 6 answers not assessable")
-    assert missing["Trust_BC and Trust_OV of c"] == "its model: --model c=URI"
+    assert missing["Trust_BC and Trust_OV of c"] == "needs its model: --model c=URI"
     assert not any(" of b" in title for title in missing)
 
 
@@ -407,7 +411,7 @@ def test_few_answers_and_one_label_give_reasons_and_no_figure(tmp_path: Path) ->
     notes = " ".join(table.notes)
     assert find_cell(table, "Exact Match", "a").text == "undefined"
     assert "all labels are the same (1)" in notes
-    assert "Undefined: all scores (a): all labels" in notes
+    assert "No value for all scores (a): all labels" in notes
     assert find_cell(table, "Exact Match", "b").text == "undefined"
     assert "too few answers: 3" in notes
 
@@ -415,7 +419,7 @@ def test_few_answers_and_one_label_give_reasons_and_no_figure(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"models": ["other=python:math:sqrt"]}, "no answer in the data is of this model"),
+        ({"models": ["other=python:math:sqrt"]}, "no row in the data names this model"),
         ({"backends": {"judge": "other=python:math:sqrt"}}, "bartscore=URI or gptscore=URI"),
         ({"backends": {"similarity": "lexical"}}, "similarity"),
         ({"references": ["python:math:sqrt"]}, "--reference"),
@@ -458,7 +462,7 @@ def test_the_bundled_answers_give_the_correlations_of_their_own_runs(tmp_path: P
     assert find_cell(table, "Trust_FC", system).values["value"] == pytest.approx(expected)
     counts = [row.cells[1].values["value"] for row in criterion.rows]
     assert sum(counts) == 60
-    assert "not the answers and labels" in table.not_comparable
+    assert "answers and labels differ" in table.not_comparable
     # A continued reproduction asks nothing anew and gives the same.
     again = reproduce(ReproductionSetup(tmp_path, options=OPTIONS))
     assert json.dumps(again.to_dict()) == json.dumps(result.to_dict())

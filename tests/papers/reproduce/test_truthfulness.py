@@ -142,7 +142,7 @@ def test_votes_of_a_known_judge_give_the_figures_of_the_article(tmp_path: Path) 
     # Each answer has its name and its levels in both drawings.
     assert page.count('<svg class="ridge"') == 2 * 21
     assert "two-of-three: expected 3, judged 2" in page
-    assert "people 3, judge 2" in page
+    assert "expected 3, judge 2" in page
 
 
 def test_raters_are_compared_with_the_judge_each_other_and_themselves(tmp_path: Path) -> None:
@@ -169,14 +169,14 @@ def test_one_rater_has_no_agreement_and_the_note_says_so(tmp_path: Path) -> None
     result = reproduce(build_setup(tmp_path, data=data, judge=judge, repeats=3))
     table = find_table(result, "would people agree")
     assert [cell.text for cell in table.rows[-1].cells] == ["–"] * 4
-    assert any("One rater (anna)" in note for note in table.notes)
+    assert any("Ratings by one rater (anna)" in note for note in table.notes)
     assert figure(table, "anna and the judge", "answers")["value"] == 4
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("ratings.csv", "item,rater,rating\na0,anna,3\n", "of which rubric"),
+        ("ratings.csv", "item,rater,rating\na0,anna,3\n", "does not name its rubric"),
         ("ratings-truthfulness.csv", "item,rater,rating\nother,anna,3\n", "no item is the id"),
         ("ratings-truthfulness.csv", "item,rater,rating\na0,anna,9\n", "9"),
     ],
@@ -236,7 +236,7 @@ def test_replies_without_a_level_are_the_reason_where_there_are_no_others(tmp_pa
     reason = figure(find_table(result, "expected"), row, "matched")["reason"]
     assert reason == "no reply could be read"
     reason = figure(find_table(result, "spread"), "truthfulness", "variance 0")["reason"]
-    assert reason == "no answer has two votes that could be read"
+    assert reason == "no answer has two readable votes"
 
 
 def test_a_missing_path_is_named_before_a_missing_judge(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Compute the tables of papers again, and make their data sets.
+    """Recompute the tables of papers, and build their data sets.
 
     \b
     trustassay papers reproduce truthfulness

@@ -14,15 +14,18 @@ from trustassay.runs.options import (
     Flag,
     RecordOptions,
 )
+from trustassay.text.numbers import amount
 
 
 @with_options
 def cite(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
-    out: Annotated[Path, Flag("--out", "The cited answers, JSON Lines.", group=OUTPUT)],
+    out: Annotated[
+        Path, Flag("--out", "File for the answers with citations, JSON Lines.", group=OUTPUT)
+    ],
     by: Annotated[
-        str, Flag("--by", "How support is judged: entailment, embedding, bm25.")
+        str, Flag("--by", "How to measure support: entailment, embedding or bm25.")
     ] = "entailment",
     entailer: common.Entailer,
     embedder: common.Embedder,
@@ -30,12 +33,12 @@ def cite(  # noqa: PLR0913 - one argument an option
         float | None,
         Flag(
             "--threshold",
-            "Cite a document if its support is at least this, and above 0. Default: 0.5 for "
+            "Cite a document if its support is at least this and above 0. Default: 0.5 for "
             "entailment and embedding, 0 for bm25.",
         ),
     ] = None,
     only_uncited: Annotated[
-        bool, Flag("--only-uncited", "Leave answers that already cite something unchanged.")
+        bool, Flag("--only-uncited", "Skip answers that already contain a citation.")
     ] = False,
     records: RecordOptions,
 ) -> None:
@@ -72,9 +75,12 @@ def cite(  # noqa: PLR0913 - one argument an option
     # The same command continues an interrupted one.
     result = citing.cite(source, out, backends, options)
     if result.resumed:
-        say(f"{result.resumed:,} answers were already done")
+        say(f"{amount(result.resumed, 'answer')} already done")
     end_if_stopped(result.stopped)
-    say(f"{result.written:,} answers in {out}, {result.counts['citations']:,} citations added")
+    say(
+        f"{amount(result.written, 'answer')} in {out}, "
+        f"{amount(result.counts['citations'], 'citation')} added"
+    )
     if unsupported := result.counts["unsupported"]:
-        say(f"{unsupported:,} sentences have no support and get no citation")
+        say(f"{amount(unsupported, 'sentence')} without support, left without a citation")
     show_failed(result.failed, result.written)

@@ -27,6 +27,7 @@ from trustassay.runs.options import (
     SkipBad,
     SpendingOptions,
 )
+from trustassay.text.numbers import amount
 
 if TYPE_CHECKING:
     from trustassay.papers.mixedqa.building import MixResult
@@ -39,7 +40,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         Path,
         Flag(
             "--out",
-            "Folder of the set, of what was dropped, of the report and of all calls.",
+            "Folder for the data set, the dropped questions, the report and all calls.",
             group=OUTPUT,
         ),
     ],
@@ -47,7 +48,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--nq",
-            "Natural Questions (open). SPLIT is test or dev. Default: by the name.",
+            "Natural Questions (open). SPLIT is test or dev. Default: taken from the file name.",
             metavar="[SPLIT=]PATH",
             group=INPUT,
         ),
@@ -66,7 +67,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--model",
-            "A model that answers, a URI as of generate. More than once for several.",
+            "A model that answers, a URI as for generate. May be given more than once.",
             metavar="URI",
             group=MODELS,
         ),
@@ -75,22 +76,24 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--answers",
-            "A file of answers that a model gave already, as INPUT of score. More than once "
-            "for several.",
+            "A file with answers that a model gave earlier, in the formats of score. May be "
+            "given more than once.",
             metavar="NAME=FILE",
             group=INPUT,
         ),
     ],
-    per_source: Annotated[int, Flag("--per-source", "Questions kept of each set.", least=1)] = 200,
+    per_source: Annotated[
+        int, Flag("--per-source", "Number of questions to keep from each source.", least=1)
+    ] = 200,
     asking: Annotated[AnswerOptions, Only("temperature", "max_tokens")],
     seed: Seed,
     skip_bad: SkipBad,
     spending: Annotated[SpendingOptions, Only("budget")],
     dry_run: common.DryRun = False,
 ) -> None:
-    """Draw a set as MixedQA of TrustScore: open questions that all models answered.
+    """Draw a data set like TrustScore's MixedQA: open questions that all models answered.
 
-    Test splits come before dev splits. Run a stopped command again to continue. Layouts:
+    Test splits are used before dev splits. Run a stopped command again to continue. File layouts
     and filters: docs/data.md.
 
     \b
@@ -130,7 +133,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         # A plan cannot know how many replies the filters will drop.
         plan, beyond = mixing.plan_mix(files, model, out, answer_files, options)
         show_plan(plan, as_json=False)
-        say(f"each dropped question is replaced by another one, of {beyond:,}")
+        say(f"each dropped question is replaced by another one; {beyond:,} are available")
         return
     # 3. Draw; say what failed, what was drawn, and what is missing.
     result = mixing.mix(files, model, out, answer_files, options)
@@ -142,7 +145,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
     # The set is written, but smaller than requested: the status says so.
     if result.short:
         say(
-            f"fewer than {per_source:,} questions that all models answered: "
+            f"fewer than {amount(per_source, 'question')} answered by all models: "
             f"{', '.join(result.short)}"
         )
         raise typer.Exit(1)
@@ -160,7 +163,7 @@ def _show_unfinished(failed: Mapping[str, str]) -> None:
         say(one_line(f"  {name}: {error}"))
     if (more := len(failed) - common.FAILURES_SHOWN) > 0:
         say(f"  ... and {more:,} more")
-    say(f"failed: {len(failed):,} calls, so nothing was written; run the command again")
+    say(f"failed: {amount(len(failed), 'call')}, so nothing was written; run the command again")
 
 
 def _show_counts(result: MixResult, out: Path) -> None:
@@ -192,7 +195,7 @@ def _show_counts(result: MixResult, out: Path) -> None:
         rows.append((name, *(f"{count:,}" for count in counts.values())))
     # One row for each model, summed over the sources.
     show_table(("replies dropped", *counts), rows, (), wide=True)
-    say(f"{result.samples:,} samples in {out / 'samples.jsonl'}")
+    say(f"{amount(result.samples, 'sample')} in {out / 'samples.jsonl'}")
 
 
 DEFAULT_COMMAND = "trust-eval"
@@ -214,7 +217,7 @@ app = typer.Typer(cls=_DatasetGroup, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Build a data set: trust-eval (where no command is named), or mixedqa.
+    """Build a data set: trust-eval (the default) or mixedqa.
 
     \b
     trustassay papers dataset questions.jsonl --corpus texts/ --out data.jsonl
@@ -235,7 +238,7 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
             "a folder saved by datasets.",
         ),
     ],
-    out: Annotated[Path, Flag("--out", "The data set to write, JSON Lines.", group=OUTPUT)],
+    out: Annotated[Path, Flag("--out", "File for the data set, JSON Lines.", group=OUTPUT)],
     corpus: Annotated[
         Path | None,
         Flag(
@@ -248,7 +251,7 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         str | None,
         Flag(
             "--retriever",
-            "In place of --corpus: bm25:PATH or bm25:PATH?index=FOLDER.",
+            "A retriever instead of --corpus: bm25:PATH or bm25:PATH?index=FOLDER.",
             metavar="URI",
             group=MODELS,
             rare=True,
@@ -268,24 +271,30 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--claims",
-            "Gold claims: given (those in the records, else the gold answers), sentences (of "
-            "the gold answers), or model (asked of --model).",
+            "Gold claims: given (those in the records, or else the gold answers), sentences (of "
+            "the gold answers), or model (written by --model).",
             rare=True,
         ),
     ] = "given",
     entailer: common.Entailer,
     model: common.Model = None,
     candidates: Annotated[
-        int, Flag("--candidates", "Passages to retrieve for each question.", least=1, rare=True)
+        int,
+        Flag(
+            "--candidates", "Number of passages to retrieve for each question.", least=1, rare=True
+        ),
     ] = 100,
     documents: Annotated[
-        int, Flag("--documents", "Documents to keep of these.", least=1, rare=True)
+        int,
+        Flag(
+            "--documents", "Number of retrieved passages to keep as documents.", least=1, rare=True
+        ),
     ] = 5,
     threshold: Annotated[
         float,
         Flag(
             "--threshold",
-            "Entailment probability from which a passage counts as supporting.",
+            "Entailment probability at which a passage counts as supporting.",
             rare=True,
         ),
     ] = 0.5,
@@ -337,12 +346,12 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
     # 3. Build; an unfinished data set ends with a message and status 1.
     built = datasets.build(source, out, passage_retriever, entailer, model, options)
     if built.resumed:
-        say(f"{built.resumed:,} questions were already done")
+        say(f"{amount(built.resumed, 'question')} already done")
     common.show_endpoints(built.endpoints)
     end_if_stopped(built.stopped)
     say(
-        f"{built.written:,} questions in {out}, {built.counts['answerable']:,} of them answerable "
-        f"from {documents} documents"
+        f"{amount(built.written, 'question')} in {out}, {built.counts['answerable']:,} of them "
+        f"answerable from {amount(documents, 'document')}"
     )
     show_failed(built.failed, built.written)
 

@@ -21,6 +21,7 @@ from trustassay.runs.options import (
     SpendingOptions,
     group_backends,
 )
+from trustassay.text.numbers import amount
 
 MAX_DISTRACTORS_SHOWN = 8
 """Distractors of an answer that are printed without --json."""
@@ -34,40 +35,48 @@ def distractors(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--source",
-            "Where substitutes come from, with commas: embedding (nearest words), pos (the same "
-            "part of speech), word2vec:FILE, dbpedia[:URL] (entities of the same types; needs "
-            "--backend linker=URI), llm (needs --backend generator=URI), python:MODULE:OBJECT. In "
-            "this order, but embedding and pos last.",
+            "Sources of substitutes, separated by commas: embedding (nearest words), pos (words "
+            "of the same part of speech), word2vec:FILE, dbpedia[:URL] (entities of the same "
+            "types; needs --backend linker=URI), llm (needs --backend generator=URI), "
+            "python:MODULE:OBJECT. They are used in the given order, with embedding and pos last.",
             metavar="NAME,...",
         ),
     ] = "embedding,pos",
     backend: Annotated[list[str], BACKEND],
     pool: Annotated[
-        bool, Flag("--pool", "Also use answers to other questions of the file.", group=INPUT)
+        bool, Flag("--pool", "Also use answers to other questions in the file.", group=INPUT)
     ] = False,
     algorithm: Annotated[
         Literal["asked", "paper"],
         Flag(
             "--algorithm",
-            "asked replaces first what the question asks for; paper is Algorithm 1 of Zheng et al. "
-            "2024.",
+            "asked first replaces the words that the question asks for; paper follows Algorithm "
+            "1 of Zheng et al. 2024.",
         ),
     ] = "asked",
-    most: Annotated[int, Flag("--most", "Distractors of an answer, at most.", least=1)] = 40,
+    most: Annotated[
+        int, Flag("--most", "Maximum number of distractors for an answer.", least=1)
+    ] = 40,
     out: Annotated[
-        Path | None, Flag("--out", "Write all as JSON Lines instead of printing.", group=OUTPUT)
+        Path | None,
+        Flag(
+            "--out",
+            "Write all distractors to this file, JSON Lines, instead of printing some.",
+            group=OUTPUT,
+        ),
     ] = None,
     as_json: Annotated[
-        bool, Flag("--json", "Print all as JSON Lines on standard output.", group=OUTPUT)
+        bool,
+        Flag("--json", "Print all distractors as JSON Lines on standard output.", group=OUTPUT),
     ] = False,
     seed: Seed,
     records: RecordOptions,
     spending: Annotated[SpendingOptions, Only("budget")],
 ) -> None:
-    """Show wrong answers that look like the given ones: what a consistency check is made of.
+    """Show wrong answers that resemble the given ones, as a consistency check offers them.
 
-    One word or entity is replaced at a time, the most informative first. Gold answers are kept out.
-    With --out, run a stopped command again to continue.
+    One word or entity is replaced at a time, the most informative first. Gold answers are never
+    distractors. With --out, run a stopped command again to continue.
 
     \b
     trustassay papers distractors answers.jsonl --limit 5
@@ -79,7 +88,6 @@ def distractors(  # noqa: PLR0913 - one argument an option
     """
     from trustassay.calls.client import CallOptions
     from trustassay.papers import distractors as finding
-    from trustassay.text.numbers import amount
 
     # 1. The sources and what they need.
     roles = group_backends(backend, ("linker", "generator"))
@@ -105,9 +113,9 @@ def distractors(  # noqa: PLR0913 - one argument an option
             _print_records(path, as_json=as_json)
     # 3. Counts.
     if result.resumed:
-        say(f"{amount(result.resumed, 'answer')} done already")
+        say(f"{amount(result.resumed, 'answer')} already done")
     say(
-        f"{amount(result.counts['distractors'], 'distractor')} of "
+        f"{amount(result.counts['distractors'], 'distractor')} for "
         f"{amount(result.written + len(result.failed), 'answer')}" + f" in {out}" * bool(out)
     )
     # With a chat model the counts tell how much each source added.
@@ -117,8 +125,8 @@ def distractors(  # noqa: PLR0913 - one argument an option
         say(one_line(f"by source: {', '.join(counts_by_source)}"))
     if too_few := result.written - result.counts["assessable"]:
         say(
-            f"{too_few:,} answers have fewer than {finding.MIN_DISTRACTORS} distractors: not "
-            "assessable"
+            f"not assessable: {amount(too_few, 'answer')} with fewer than "
+            f"{finding.MIN_DISTRACTORS} distractors"
         )
     show_failed(result.failed, result.written)
 
@@ -145,5 +153,5 @@ def _format_record(record: dict[str, Any]) -> str:
     if len(distractors) > MAX_DISTRACTORS_SHOWN:
         lines.append(f"    ... and {len(distractors) - MAX_DISTRACTORS_SHOWN} more")
     if not distractors:
-        lines.append("    none: not assessable")
+        lines.append("    no distractors: not assessable")
     return "\n".join(visible(one_line(line)) for line in lines) + "\n"

@@ -41,8 +41,8 @@ class ReferenceOptions:
         list[str],
         Flag(
             "--reference",
-            "A model whose answers are compared, a URI as for score --model. May be given "
-            "more than once. Without one the input has `references`.",
+            "A reference model, whose answers the others are compared with. A URI as for score "
+            "--model; may be given more than once. Without it, the input needs `references`.",
             metavar="[NAME=]URI",
             group=MODELS,
         ),
@@ -50,34 +50,41 @@ class ReferenceOptions:
     answers: Annotated[
         int,
         Flag(
-            "--answers", "Different answers that each reference is asked for.", group=INPUT, least=1
+            "--answers",
+            "Number of different answers to ask of each reference.",
+            group=INPUT,
+            least=1,
         ),
     ] = 1
     backend: Annotated[list[str], BACKEND] = field(default_factory=list)
     pairs: Annotated[
         int,
         Flag(
-            "--pairs", "Wrong and corrected answers that count for a question.", least=1, rare=True
+            "--pairs",
+            "Maximum number of wrong and of corrected answers used for a question.",
+            least=1,
+            rare=True,
         ),
     ] = 25
     embedder: Annotated[
         str | None,
         Flag(
             "--embedder",
-            "The embedding model by which neighbours are found: embedded (the default), "
+            "The embedding model that finds neighbouring questions: embedded (the default), "
             "openai:MODEL[@BASE_URL], hf:ID-or-path.",
             metavar="URI",
             group=MODELS,
         ),
     ] = None
     neighbours: Annotated[
-        int, Flag("--neighbours", "Questions behind a penalty.", least=1, rare=True)
+        int,
+        Flag("--neighbours", "Number of neighbouring questions in a penalty.", least=1, rare=True),
     ] = 10
     max_similarity: Annotated[
         float,
         Flag(
             "--max-similarity",
-            "Cosine from which questions are too alike to be neighbours.",
+            "Questions with at least this cosine are too similar to be neighbours.",
             rare=True,
         ),
     ] = 0.8
@@ -85,7 +92,7 @@ class ReferenceOptions:
         float,
         Flag(
             "--weight-temperature",
-            "Divides the expertise before its exponential is taken.",
+            "Temperature of the references' weights; a higher one makes them more equal.",
             rare=True,
         ),
     ] = 1.0
@@ -93,7 +100,7 @@ class ReferenceOptions:
         str | None,
         Flag(
             "--single",
-            "The reference that counts where one alone does. Default: the first one.",
+            "The reference to use where only one is used. Default: the first one.",
             metavar="NAME",
             rare=True,
         ),
@@ -151,8 +158,8 @@ class OwnOptions:
         list[str],
         Flag(
             "--model",
-            "five-choice, fewl-icl: a model that answers, a URI as for score; fewl-sft: the model "
-            "that is tuned, hf:ID or a folder. For five-choice it may be given more than once.",
+            "five-choice, fewl-icl: a model that answers, a URI as for score. fewl-sft: the "
+            "model to tune, hf:ID or a folder. Only five-choice takes more than one.",
             metavar="[NAME=]URI",
             group=MODELS,
         ),
@@ -161,9 +168,9 @@ class OwnOptions:
         str | None,
         Flag(
             "--judge",
-            "fewl-icl, fewl-sft: the judge of the win rates, a URI as for score; fewl-neighbours: "
-            "a model that judges whether a neighbour's answer is right of the question, else "
-            "answers count that the input itself calls right or wrong, word for word.",
+            "fewl-icl, fewl-sft: the judge of the win rates, a URI as for score. "
+            "fewl-neighbours: the judge of the neighbours' answers. Without it, an answer is "
+            "right or wrong if the input lists the same words as a right or wrong answer.",
             metavar="URI",
             group=MODELS,
         ),
@@ -172,7 +179,7 @@ class OwnOptions:
         float,
         Flag(
             "--agrees",
-            "fewl-experts: similarity from which a reference says the same as another answer.",
+            "fewl-experts: minimum similarity at which a reference agrees with another answer.",
             rare=True,
         ),
     ] = 0.8
@@ -180,7 +187,7 @@ class OwnOptions:
         str,
         Flag(
             "--rubric",
-            "fewl-neighbours: how the judge judges, a rubric's name or file, of two levels.",
+            "fewl-neighbours: the judge's rubric, a name or a file. It must have two levels.",
             rare=True,
         ),
     ] = "verdict"
@@ -188,7 +195,7 @@ class OwnOptions:
         str,
         Flag(
             "--of",
-            "fewl-neighbours: whose answers to the neighbours, best (the input's) or references.",
+            "fewl-neighbours: the answers to judge, best (those in the input) or references.",
             rare=True,
         ),
     ] = "best"
@@ -196,7 +203,7 @@ class OwnOptions:
         list[str],
         Flag(
             "--outputs",
-            "five-choice: results that haltt4llm published for a model. May be given again.",
+            "five-choice: haltt4llm's published results of a model. May be given more than once.",
             metavar="NAME=FILE",
             rare=True,
         ),
@@ -211,7 +218,7 @@ class OwnOptions:
         ),
     ] = None
     examples: Annotated[
-        int, Flag("--examples", "fewl-icl: examples in a prompt.", least=1, rare=True)
+        int, Flag("--examples", "fewl-icl: number of examples in a prompt.", least=1, rare=True)
     ] = 5
     max_tokens: MaxTokens = 300
     full: common.FullTraining = False
@@ -246,7 +253,7 @@ class ExperimentOptions:
         Path | None,
         Flag(
             "--out",
-            "The folder of the experiment: its table, and the runs behind it.",
+            "Folder for the table and for the runs behind it.",
             group=OUTPUT,
         ),
     ] = None
@@ -342,13 +349,13 @@ class ExperimentOptions:
 
 @with_options
 def experiment(
-    name: Annotated[str, Flag("NAME", "The experiment, one of those above.")],
+    name: Annotated[str, Flag("NAME", "The name of an experiment listed above.")],
     source: Annotated[
         Path,
         Flag(
             "INPUT",
-            "Answers or questions, as of score; CHALE, TruthfulQA, HaluEval and haltt4llm as "
-            "published.",
+            "Answers or questions, in the formats of score. CHALE, TruthfulQA, HaluEval and "
+            "haltt4llm are read as published.",
         ),
     ],
     *,
@@ -359,25 +366,25 @@ def experiment(
     """Repeat an experiment of a paper on your data and with your models.
 
     Every reply is stored. Run the same command again to continue after an interruption. An option
-    that the experiment does not read is refused. The tables and figures are those of FEWL.
+    that the experiment does not use is an error. Tables and figures are those of the FEWL paper.
 
     \b
     fewl-pairs       right answers against wrong ones: Tables 1, 2, 8, 10 to 12
     fewl-best        questions whose best answer scores highest: Tables 3, 9
     fewl-rank        models (the field `model`) by mean score: Table 4
-    fewl-samples     two models' answers to each question in order: Table 5; they
-                     have `model`, `answers` and `incorrect_answers`
-    fewl-experts     how many pairs each reference distinguishes, and how weights
-                     are spread: Figures 3, 4, appendix C.5; the input may have
-                     `reference_ratings`, {name: number}
+    fewl-samples     two models' answers to each question, in order: Table 5; the
+                     input needs `model`, `answers` and `incorrect_answers`
+    fewl-experts     how many pairs each reference distinguishes, and the
+                     distribution of its weights: Figures 3, 4, appendix C.5; the
+                     input may have `reference_ratings`, {name: number}
     fewl-neighbours  answers to neighbouring questions, judged as answers to the
                      question itself: Figure 2
     five-choice      the accuracies of Table 4, from questions with choices;
                      its answers.jsonl is an input of fewl-rank
-    fewl-icl         answers after examples that FEWL chooses, against answers
-                     without: Table 6
-    fewl-sft         a model tuned on answers that FEWL chooses, against the
-                     model as it was: Table 7; needs pip install '.[papers]'
+    fewl-icl         answers with examples that FEWL chooses against answers
+                     without examples: Table 6
+    fewl-sft         a model tuned on answers that FEWL chooses against the
+                     untuned model: Table 7; needs pip install '.[papers]'
 
     \b
     trustassay papers experiment fewl-pairs qa_data.json \\
@@ -429,7 +436,7 @@ def _refuse_other_options(name: str, special: OwnOptions, references: ReferenceO
         raise UsageError(f"{flags[0]}: has no effect with {name}")
     if name in ("fewl-icl", "fewl-sft"):
         if len(special.model) != 1:
-            raise UsageError(f"{name}: needs one --model, got {len(special.model)}")
+            raise UsageError(f"{name}: needs exactly one --model, got {len(special.model)}")
         if special.judge is None:
             raise UsageError(f"{name}: needs --judge")
 
@@ -474,7 +481,9 @@ def _parse_files(outputs: Sequence[str]) -> dict[str, Path]:
             raise UsageError(f"--outputs {option}: expected NAME=FILE")
         # The name is the model of its rows.
         if name in files:
-            raise UsageError(f"--outputs: two files are called {name!r}; give each its own name")
+            raise UsageError(
+                f"--outputs: two files are called {name!r}; give each a different name"
+            )
         files[name] = Path(path)
     return files
 

@@ -24,6 +24,7 @@ from trustassay.runs.options import (
     Seed,
     SpendingOptions,
 )
+from trustassay.text.numbers import amount
 
 if TYPE_CHECKING:
     from trustassay.papers.harmonicity.ascent import AscentPoint
@@ -46,9 +47,7 @@ Length = Annotated[
 ]
 LastCode = Annotated[
     int,
-    Flag(
-        "--range", "The highest code point that the perturbation codes draws.", least=0, rare=True
-    ),
+    Flag("--range", "Highest code point for the perturbation codes.", least=0, rare=True),
 ]
 
 
@@ -60,21 +59,21 @@ def attack(  # noqa: PLR0913 - one argument an option
         str, Flag("--model", "The model to test, a URI as for score.", metavar="URI", group=MODELS)
     ],
     out: Annotated[
-        Path, Flag("--out", "Folder for the page, the trace and all calls.", group=OUTPUT)
+        Path, Flag("--out", "Folder for the report page, the trace and all calls.", group=OUTPUT)
     ],
     embedder: common.Embedder,
     steps: Annotated[int, Flag("--steps", "Number of rounds.", least=1)] = 5,
     candidates: Annotated[
-        int, Flag("--candidates", "Candidates per round.", least=1, rare=True)
+        int, Flag("--candidates", "Number of candidates per round.", least=1, rare=True)
     ] = 8,
     perturbations: Annotated[
-        int, Flag("--perturbations", "Perturbed prompts per gamma.", least=1)
+        int, Flag("--perturbations", "Number of perturbed prompts for each gamma.", least=1)
     ] = 10,
     perturbation: Annotated[
         str,
         Flag(
             "--perturbation",
-            "How they are made: unicode, codes, control, whitespace, typo, synonym.",
+            "How prompts are perturbed: unicode, codes, control, whitespace, typo, synonym.",
             rare=True,
         ),
     ] = "unicode",
@@ -82,8 +81,8 @@ def attack(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--candidate",
-            "How candidates are made: unicode, codes, words, typo, synonym, ...; ball takes the "
-            "perturbed prompts of the current prompt's gamma.",
+            "How candidates are made: unicode, codes, words, typo, synonym, ... The value ball "
+            "reuses the perturbed prompts of the current prompt's gamma.",
             rare=True,
         ),
     ] = "unicode",
@@ -91,7 +90,7 @@ def attack(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--step-rule",
-            "uphill moves only to a better candidate, extremum always to a round's best.",
+            "uphill moves only to a better candidate; extremum always moves to a round's best one.",
             metavar="uphill|extremum",
             rare=True,
         ),
@@ -99,7 +98,7 @@ def attack(  # noqa: PLR0913 - one argument an option
     length: Length = 3,
     last: LastCode = 31,
     descend: Annotated[
-        bool, Flag("--descend", "Search for prompts with stable answers.", rare=True)
+        bool, Flag("--descend", "Search for prompts with more stable answers instead.", rare=True)
     ] = False,
     calls: Annotated[
         int | None,
@@ -120,9 +119,9 @@ def attack(  # noqa: PLR0913 - one argument an option
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
 
     Use it to test your own systems: see docs/methods/harmonicity.md. Run the same command again to
-    continue a stopped search. The defaults are not the paper's. The third command runs the paper's
-    search as its authors' program does, with the characters of the paper's Table 12; each step
-    needs 110 answers, 10 of which are already known.
+    continue a stopped search. The defaults differ from the paper's. The third command below runs
+    the search of the authors' program, with the characters of the paper's Table 12. Each of its
+    steps needs 110 answers, 10 of which are already known.
 
     \b
     trustassay papers attack "Who sailed around Africa first?" \\
@@ -180,7 +179,10 @@ def attack(  # noqa: PLR0913 - one argument an option
         print_json(result.to_dict())
     # Last, so that it is not overlooked.
     if failed := sum(point.error is not None for point in result.points):
-        complain(f"failed: {failed} of {len(result.points)} prompts, see the trace")
+        complain(
+            f"failed: {failed} of {amount(len(result.points), 'prompt')}; the errors are in "
+            f"{out / 'trace.jsonl'}"
+        )
 
 
 def format_point(prompt: str, point: AscentPoint) -> str:
@@ -203,20 +205,20 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--perturbation",
-            "control (the paper's), codes (with a space before, the authors' program), unicode, "
-            "whitespace, typo, synonym, python:MODULE:FUNCTION. May be given more than once. "
-            "Default: all but functions.",
+            "control (as in the paper), codes (as in the authors' program, after a space), "
+            "unicode, whitespace, typo, synonym, python:MODULE:FUNCTION. May be given more than "
+            "once. Default: all except functions.",
             metavar="NAME",
         ),
     ],
     embedder: common.Embedder,
     perturbations: Annotated[
-        int, Flag("--perturbations", "Perturbed versions per question.", least=1)
+        int, Flag("--perturbations", "Number of perturbed versions per question.", least=1)
     ] = 10,
     length: Length = 3,
     last: LastCode = 31,
     draw: Annotated[
-        int, Flag("--draw", "Questions to draw at random.", group=INPUT, least=1)
+        int, Flag("--draw", "Number of questions to draw at random.", group=INPUT, least=1)
     ] = 100,
     seed: Seed,
     fields: Fields,
@@ -225,9 +227,9 @@ def isotropy(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Check that a perturbation moves the vectors of questions equally in all directions.
 
-    Harmonic robustness assumes it. By default all perturbations are tried, with one row each that
-    says how far the embedder sees the change; a single one is shown in full. The last command is
-    the paper's check.
+    Harmonic robustness assumes this. By default all perturbations are tested, with one row each
+    that says whether the embedder sees the change. A single perturbation is shown in full. The
+    last command below is the paper's check.
 
     \b
     trustassay papers isotropy questions.jsonl
@@ -321,14 +323,16 @@ def _show_isotropy(results: Mapping[str, Isotropy], embedder: str, warnings: lis
     table = build_figures_table(only) if is_single else build_overview(results)
     show_rows(table.first.lower(), table.columns, table.rows)
     if is_single:
-        say(f"the cosine of {AUTHORS}")
+        say(f"cosine: {AUTHORS}")
     # Families may apply to different numbers of questions.
     text_count = max(result.texts for result in results.values())
-    say(f"{text_count:,} texts, {only.perturbations} perturbed versions of each")
+    say(
+        f"{amount(text_count, 'text')}, each with {amount(only.perturbations, 'perturbed version')}"
+    )
     if is_single:
         say(build_headline(only))
     else:
         say(one_line(describe_sight(results, embedder)))
-        say("--perturbation NAME shows one of them in full")
+        say("To see one perturbation in full, give --perturbation NAME.")
     for warning in warnings:
         say(one_line(f"note: {warning}"))

@@ -34,8 +34,8 @@ def reproduce(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--data",
-            "A file or folder of your data; the page of the paper names the files. Default: a "
-            "small bundled set with recorded replies, which needs no model and no key.",
+            "A file or folder with your data; the documentation of the paper lists the files. "
+            "Default: a small bundled set with recorded replies, which needs no model and no key.",
             metavar="PATH",
             group=INPUT,
         ),
@@ -44,8 +44,8 @@ def reproduce(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--model",
-            "A model under assessment, a URI as for score. May be given more than once. It answers "
-            "rows that name no other model; harmonicity takes 11 calls a question.",
+            "A model to assess, a URI as for score. May be given more than once. It answers the "
+            "rows that name no other model. harmonicity makes 11 calls per question.",
             metavar="[NAME=]URI",
             group=MODELS,
         ),
@@ -54,22 +54,23 @@ def reproduce(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--reference",
-            "fewl: a model whose answers are compared. May be given more than once.",
+            "fewl: a reference model, whose answers the others are compared with. May be given "
+            "more than once.",
             metavar="[NAME=]URI",
             group=MODELS,
         ),
     ],
     judge: Annotated[
         str | None,
-        Flag("--judge", "A model that judges, a URI as for score.", metavar="URI", group=MODELS),
+        Flag("--judge", "The judge, a URI as for score.", metavar="URI", group=MODELS),
     ] = None,
     backend: Annotated[list[str], BACKEND],
     repeats: Annotated[
         int | None,
         Flag(
             "--repeats",
-            "truthfulness: rounds of judging; fewl: redraws of the reference answers. Default: as "
-            "in the paper; for the bundled set, as often as it was recorded.",
+            "truthfulness: rounds of judging; fewl: resamplings of the reference answers. "
+            "Default: as in the paper, or as recorded for the bundled set.",
             least=1,
             rare=True,
         ),
@@ -78,15 +79,15 @@ def reproduce(  # noqa: PLR0913 - one argument an option
     spending: Annotated[SpendingOptions, Only("budget")],
     out: Annotated[
         Path | None,
-        Flag("--out", "The folder of the tables, and of the runs behind them.", group=OUTPUT),
+        Flag("--out", "Folder for the tables and for the runs behind them.", group=OUTPUT),
     ] = None,
     seed: Seed,
     as_json: common.Json = False,
 ) -> None:
-    """Compute the main tables of a paper again, on your data and models or on a small set.
+    """Recompute the main tables of a paper, on your data and models or on a small bundled set.
 
-    Each figure has its 95 % interval. A figure of the paper stands beside it only where rows and
-    model are the paper's. What differs from the paper is listed. Run the same command again to
+    Each figure has a 95 % interval. The paper's figure is shown beside it only where data and model
+    are those of the paper. Differences from the paper are listed. Run the same command again to
     continue after an interruption.
 
     \b
@@ -155,9 +156,10 @@ def show_reproduction(result: Reproduction, folder: Path) -> None:
         for note in table.list_notes():
             say(one_line(note))
     say("")
+    say("Differences from the paper:")
     for difference in result.differences:
-        say(one_line(f"differs: {difference}"))
+        say(one_line(f"- {difference}"))
     for place, reason in result.missing.items():
-        say(one_line(f"not computed: {place}: {reason}"))
+        say(one_line(f"Not computed: {place}: {reason}"))
     say(f"tables: {folder / 'reproduction.md'}")
     say(f"page:   {folder / 'reproduction.html'}")

@@ -22,6 +22,7 @@ from trustassay.runs.options import (
     Seed,
     find_flag,
 )
+from trustassay.text.numbers import amount
 
 if TYPE_CHECKING:
     from trustassay.papers.select import CandidateAnswers
@@ -30,25 +31,28 @@ app = typer.Typer(no_args_is_help=True)
 
 Scored = Annotated[
     Path,
-    Flag("INPUT", "A run's folder, or several answers to each question, which are scored first."),
+    Flag(
+        "INPUT",
+        "A run's folder, or a file with several answers to each question, which are scored first.",
+    ),
 ]
 
 By = Annotated[
     str,
     Flag(
         "--by",
-        "What to choose by: score, label, single[:REFERENCE] (likeness to one reference "
-        "alone), or a part of the metric (no_penalty).",
+        "The value to choose by: score, label, single[:REFERENCE] (similarity to one reference "
+        "alone), or a part of the metric, for example no_penalty.",
         metavar="WAY",
         rare=True,
     ),
 ]
-RunFolder = Annotated[Path | None, Flag("--run", "The folder of the run that scores answers.")]
+RunFolder = Annotated[Path | None, Flag("--run", "Folder for the run that scores the answers.")]
 
 
 @app.callback()
 def group() -> None:
-    """Choose data by a score that needs no gold answers: icl, or sft.
+    """Choose examples for prompts (icl) or training data (sft) by a score without gold answers.
 
     \b
     trustassay papers select icl runs/models --out prompts.jsonl
@@ -61,12 +65,12 @@ def group() -> None:
 def icl(  # noqa: PLR0913 - one argument an option
     source: Scored,
     *,
-    out: Annotated[Path, Flag("--out", "The prompts to write, JSON Lines.", group=OUTPUT)],
+    out: Annotated[Path, Flag("--out", "File for the prompts, JSON Lines.", group=OUTPUT)],
     questions: Annotated[
         Path | None,
         Flag(
             "--questions",
-            "The questions to write prompts for. Default: those of the input.",
+            "The questions to write prompts for. Default: those in the input.",
             group=INPUT,
         ),
     ] = None,
@@ -76,21 +80,25 @@ def icl(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--baseline",
-            "Only questions for which this chooses another answer become examples; as --by.",
+            "Use as examples only questions for which this baseline chooses another answer. "
+            "Takes the values of --by.",
             metavar="WAY",
             rare=True,
         ),
     ] = "single",
-    keep_all: Annotated[bool, Flag("--all", "Keep all questions as examples.", rare=True)] = False,
+    keep_all: Annotated[
+        bool,
+        Flag("--all", "Use all questions as examples, whatever the baseline chooses.", rare=True),
+    ] = False,
     examples: Annotated[
-        int, Flag("--examples", "Examples in a prompt.", group=ASKING, least=1)
+        int, Flag("--examples", "Number of examples in a prompt.", group=ASKING, least=1)
     ] = 5,
     prompt: Annotated[
         Path | None,
         Flag(
             "--prompt",
-            "Your own template in place of the one that ships; filled with question, "
-            "examples and sample.",
+            "Your own template, filled with question, examples and sample. Default: the built-in "
+            "one.",
             group=ASKING,
         ),
     ] = None,
@@ -99,9 +107,9 @@ def icl(  # noqa: PLR0913 - one argument an option
     records: Annotated[RecordOptions, Only("limit", "fields", "skip_bad")],
     as_json: common.Json,
 ) -> None:
-    """Write prompts with the nearest examples of chosen answers, for trustassay generate.
+    """Write prompts that contain the nearest examples of chosen answers, for trustassay generate.
 
-    A question is never among its own examples.
+    A question is never one of its own examples.
 
     \b
     trustassay papers select icl runs/models --out prompts.jsonl
@@ -111,7 +119,6 @@ def icl(  # noqa: PLR0913 - one argument an option
     from trustassay.backends import DEFAULT_EMBEDDER
     from trustassay.calls.client import CallOptions
     from trustassay.papers import select as selecting
-    from trustassay.text.numbers import amount
 
     # 1. Score the answers, unless the input is a run.
     scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)
@@ -134,20 +141,26 @@ def icl(  # noqa: PLR0913 - one argument an option
     result = selecting.select_icl(folder, out, embedder, questions, options)
     # 3. Say what was chosen and what was left out.
     _show_answers(result.answers)
-    summary = f"{result.examples:,} of {len(result.answers.questions):,} questions are examples"
+    summary = (
+        f"{result.examples:,} of {amount(len(result.answers.questions), 'question')} used as "
+        "examples"
+    )
     explanation = (
         ""
         if keep_all
-        else f": {by} chooses another answer than {_describe_baseline(result, baseline)}"
+        else f": for them, {by} and {_describe_baseline(result, baseline)} choose different answers"
     )
     say(one_line(summary + explanation))
     if result.ties:
-        say(f"{result.ties:,} of them have several answers of the best value; the first counts")
+        say(
+            f"ties: {amount(result.ties, 'question')} with several best answers; the first one is "
+            "used"
+        )
     if result.repeated:
         say(f"{amount(result.repeated, 'repeated question')} left out")
     if result.short:
         say(f"{amount(result.short, 'prompt')} with fewer than {examples} examples")
-    say(f"{result.prompts:,} prompts in {out}")
+    say(f"{amount(result.prompts, 'prompt')} in {out}")
     # JSON has the same counts as the messages.
     if as_json:
         counts = ("prompts", "examples", "ties", "short", "repeated")
@@ -166,7 +179,7 @@ def sft(  # noqa: PLR0913
         Path,
         Flag(
             "--out",
-            "The folder for train.jsonl, test.jsonl and test_questions.jsonl.",
+            "Folder for train.jsonl, test.jsonl and test_questions.jsonl.",
             group=OUTPUT,
         ),
     ],
@@ -201,9 +214,9 @@ def sft(  # noqa: PLR0913
     result = selecting.select_sft(folder, out, by=by, metric=name, test_share=test_share, seed=seed)
     _show_answers(result.answers)
     if result.ties:
-        message = "questions have several answers of the best value; the first counts"
-        say(f"{result.ties:,} {message}")
-    say(f"{result.train:,} questions to train on and {result.test:,} to test with in {out}")
+        ties = amount(result.ties, "question")
+        say(f"ties: {ties} with several best answers; the first one is used")
+    say(f"{amount(result.train, 'question')} for training and {result.test:,} for testing in {out}")
     if as_json:
         counts = ("train", "test", "ties")
         print_json({n: getattr(result, n) for n in counts} | _count_answers(result.answers))
@@ -249,7 +262,7 @@ def _choose_scoring_backends(
     ]
     # Better an error than an option without effect.
     if useless_options:
-        raise UsageError(f"{source}: is scored already; {useless_options[0]} has no effect")
+        raise UsageError(f"{source}: is a scored run; {useless_options[0]} has no effect")
     return scoring_backends
 
 
@@ -275,15 +288,14 @@ def _show_answers(answers: CandidateAnswers) -> None:
     answer_count = sum(len(question.candidates) for question in answers.questions)
     say(
         one_line(
-            f"{answers.metric.title}: {answer_count:,} answers to "
-            f"{len(answers.questions):,} questions "
-            "to choose between"
+            f"{answers.metric.title}: {amount(answer_count, 'answer')} to "
+            f"{amount(len(answers.questions), 'question')} to choose from"
         )
     )
     for way, count in answers.missing_values.items():
         if count:
-            say(one_line(f"left out: {count:,} answers without {way}"))
+            say(one_line(f"left out: {amount(count, 'answer')} without {way}"))
     if answers.blank:
-        say(f"left out: {answers.blank:,} blank answers")
+        say(f"left out: {amount(answers.blank, 'blank answer')}")
     if answers.too_few_answers:
-        say(f"left out: {answers.too_few_answers:,} questions with fewer than two answers")
+        say(f"left out: {amount(answers.too_few_answers, 'question')} with fewer than two answers")

@@ -14,13 +14,17 @@ from trustassay.runs.options import (
     Flag,
     Seed,
 )
+from trustassay.text.numbers import amount
 
 
 @with_options
 def tune(  # noqa: PLR0913 - one argument an option
     data: Annotated[
         Path,
-        Flag("DATA", "Conversations in the chat format, JSON Lines, as select sft writes them."),
+        Flag(
+            "DATA",
+            "Conversations in the chat format, JSON Lines, as papers select sft writes them.",
+        ),
     ],
     *,
     model: Annotated[str, Flag("--model", "The model to tune: hf:ID, or a folder.", group=MODELS)],
@@ -28,7 +32,7 @@ def tune(  # noqa: PLR0913 - one argument an option
         Path,
         Flag(
             "--out",
-            "The folder of the tuned model. Run the same command again to continue.",
+            "Folder for the tuned model. Run the same command again to continue.",
             group=OUTPUT,
         ),
     ],
@@ -38,14 +42,19 @@ def tune(  # noqa: PLR0913 - one argument an option
     batch: common.BatchSize = 8,
     learning_rate: common.LearningRate = None,
     max_length: Annotated[
-        int, Flag("--max-length", "Tokens of a conversation; longer ones are left out.", least=2)
+        int,
+        Flag(
+            "--max-length",
+            "Maximum number of tokens in a conversation; longer ones are left out.",
+            least=2,
+        ),
     ] = 1024,
     seed: Seed,
     as_json: common.Json,
 ) -> None:
     """Fine-tune a local model on chosen answers, with TRL; needs pip install '.[papers]'.
 
-    Only the answers are learnt. The result is a whole model, which hf:FOLDER loads.
+    The model is trained on the answers only. The result is a complete model, which hf:FOLDER loads.
 
     \b
     trustassay papers tune chosen/train.jsonl --model hf:facebook/opt-125m \\
@@ -66,10 +75,13 @@ def tune(  # noqa: PLR0913 - one argument an option
         say(f"continued from step {result.resumed:,}")
     # 3. What was learnt, and where it is.
     if result.too_long:
-        say(f"left out: {result.too_long:,} conversations that are too long")
+        say(
+            f"left out: {amount(result.too_long, 'conversation')} longer than {max_length:,} tokens"
+        )
     say(
-        f"{result.conversations:,} conversations, {result.steps:,} steps; loss "
-        f"{result.first_loss:.3f} in the first tenth, {result.last_loss:.3f} in the last"
+        f"{amount(result.conversations, 'conversation')}, {amount(result.steps, 'step')}; loss "
+        f"{result.first_loss:.3f} in the first tenth of the steps, {result.last_loss:.3f} in the "
+        "last"
     )
     say(f"model: {out} (hf:{_format_folder(out)}); losses: {out / 'loss.jsonl'}")
     if as_json:

@@ -49,8 +49,8 @@ class DBpediaService(HttpBackend):
         except CallError as error:
             cause = str(error).removeprefix(f"{self._http.address.name}: ")
             message = (
-                f"{self.service} at {self.endpoint}: {cause}; try later, or name another address "
-                f"by {self._http.address.scheme}:URL"
+                f"{self.service} at {self.endpoint}: {cause}; try again later, or give another "
+                f"address as {self._http.address.scheme}:URL"
             )
             raise CallError(message, error.kind, error.retry_after_s) from None
 

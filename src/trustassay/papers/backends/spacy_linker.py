@@ -26,7 +26,7 @@ class SpacyLinker:
         except ImportError as error:
             raise BackendError(f"spacy:{model} needs spaCy ({error}): pip install spacy") from None
         if not spacy.util.is_package(model):
-            raise BackendError(f"spacy:{model}: no such model is installed as a package")
+            raise BackendError(f"spacy:{model}: no package of this model is installed")
         self._pipeline: Any = spacy.load(model)
         # Some models only tag and parse.
         if "ner" not in self._pipeline.pipe_names:

@@ -56,8 +56,8 @@ def read_word2vec(path: str | Path, max_words: int) -> WordVectors:
                     raise ValueError
             except ValueError:
                 raise BackendError(
-                    f"{path}: is not in word2vec's format; its first line should be two numbers "
-                    f"(words and dimensions), and is {header[:40]!r}"
+                    f"{path}: is not in word2vec's format; expected two numbers (words and "
+                    f"dimensions) in its first line, got {header[:40]!r}"
                 ) from None
             # Memory is allocated for the words that are read, not for all.
             count = min(total, max_words)
@@ -69,7 +69,7 @@ def read_word2vec(path: str | Path, max_words: int) -> WordVectors:
                 rows[index] = row
     except MemoryError:
         raise BackendError(
-            f"{path}: there is not enough memory for the words and dimensions of its first line"
+            f"{path}: not enough memory for the numbers of words and dimensions in its first line"
         ) from None
     except (OSError, EOFError, ValueError, OverflowError, zlib.error) as error:
         cause = getattr(error, "strerror", None) or error
@@ -131,14 +131,14 @@ def _read_binary(
         word = bytearray()
         while (byte := file.read(1)) != b" ":
             if not byte or len(word) > MAX_WORD_BYTES:
-                raise BackendError(f"{path}: word {number + 1} of {count:,} does not end")
+                raise BackendError(f"{path}: word {number + 1} of {count:,} has no end")
             # Some writers end each vector with a line end, which then stands before the next word.
             if byte != b"\n" or word:
                 word += byte
         data = file.read(4 * width)
         # A download that broke off.
         if len(data) != 4 * width:
-            raise BackendError(f"{path}: breaks off at word {number + 1} of {count:,}")
+            raise BackendError(f"{path}: ends within word {number + 1} of {count:,}")
         yield word.decode("utf-8", "replace"), np.frombuffer(data, dtype="<f4")
 
 

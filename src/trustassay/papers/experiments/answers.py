@@ -174,7 +174,7 @@ def collect_answers(
                 answers += expanded
         elif (label := read_single_label(sample.label)) is None:
             state = "is missing" if sample.label is None else f"is {str(sample.label)[:40]!r}"
-            message = f"{state} (expected a number: above 0 for a right answer, else a wrong one)"
+            message = f"{state} (expected a number: above 0 for a right answer, otherwise wrong)"
             faults.append(records.fault(sample, [Problem("label", message)]))
         else:
             # Data sets name kinds of wrong answers, as CHALE does; the table has a column for
@@ -198,12 +198,13 @@ def _check_both_sides(answers: Sequence[LabelledAnswer]) -> None:
     with_wrong = {answer.question for answer in answers if not answer.right}
     if with_right & with_wrong:
         return
-    counts = f"{len(with_right):,} have right answers alone, {len(with_wrong):,} wrong ones alone"
+    counts = (
+        f"{len(with_right):,} with only right answers, {len(with_wrong):,} with only wrong ones"
+    )
     raise InputError(
-        f"no question has a right and a wrong answer: {counts}. Expected several answers to a "
-        "question, each in a record with a `label`, or questions without a response, with "
-        "`answers` and `incorrect_answers`. A record with a response is one answer, whatever it "
-        "lists"
+        f"no question has both a right and a wrong answer: {counts}. Give several answers to a "
+        "question, one record each with `response` and `label`, or questions without `response` "
+        "that list `answers` and `incorrect_answers`"
     )
 
 

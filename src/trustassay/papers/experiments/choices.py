@@ -33,6 +33,7 @@ from trustassay.runs.intake import RunOptions
 from trustassay.runs.needs import name_models
 from trustassay.statistics.intervals import MIN_UNITS, binomial_interval
 from trustassay.statistics.resampling import generator
+from trustassay.text.numbers import amount
 
 Verdict = Literal["right", "wrong", "unknown", "unreadable"]
 # In small letters, as replies are compared.
@@ -91,7 +92,7 @@ def choices_of(sample: Sample) -> QuestionChoices | Problem:
         and 2 <= len(raw_texts) <= len(ascii_uppercase)
         and all(isinstance(raw_text, str) for raw_text in raw_texts)
     ):
-        return Problem("choices", f"expected 2 to {len(ascii_uppercase)} texts")
+        return Problem("choices", f"expected a list of 2 to {len(ascii_uppercase)} texts")
     # Line breaks in a choice would end it in the prompt.
     texts = tuple(" ".join(clean(raw_text).split()) for raw_text in raw_texts)
     # Its text may be blank, and so be no gold answer.
@@ -102,7 +103,7 @@ def choices_of(sample: Sample) -> QuestionChoices | Problem:
     # Records without the field: the one choice that is a gold answer.
     right = [index for index, text in enumerate(texts) if text in gold]
     if len(right) != 1:
-        return Problem("answers", f"{len(right)} of the choices are right; expected one")
+        return Problem("answers", f"{len(right)} of the choices are right; expected exactly one")
     return QuestionChoices(texts, right[0])
 
 
@@ -174,7 +175,7 @@ def read_published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int,
         # Without this check an input in another order would give wrong grades silently.
         if not block.startswith(question):
             raise InputError(
-                f"{path}: question {number} is not that of the input; expected {question[:60]!r}"
+                f"{path}: question {number} differs from the input's; expected {question[:60]!r}"
             )
         outputs[index] = _parse_output(block[len(question) :], f"{path}: question {number}")
     return outputs
@@ -189,9 +190,7 @@ def _parse_output(block: str, location: str) -> PublishedOutput:
     # The output itself may contain several lines, so the mark ends it.
     mark = _MARK.search(text := "".join(lines))
     if mark is None:
-        raise InputError(
-            f"{location}: expected '(incorrect A.)' or '(uncertain)' behind the output"
-        )
+        raise InputError(f"{location}: expected '(incorrect A.)' or '(uncertain)' after the output")
     return PublishedOutput(
         text[: mark.start()].strip(), "unknown" if mark[1] == "uncertain" else "wrong"
     )
@@ -290,7 +289,7 @@ async def run_five_choice(
         BadInputError: questions have no choices, or not one right choice.
     """
     if not (setup.models or setup.outputs):
-        raise InputError("nobody answers; expected --model, or --outputs of a model")
+        raise InputError("no model answers; give --model, or --outputs with published results")
     # The first model is asked before the second one is loaded, so faults are looked for first.
     roles = (("model", setup.models), ("reference", setup.references))
     check_loadable(
@@ -315,7 +314,7 @@ async def run_five_choice(
         for number, (name, uri) in enumerate(models.items(), 1):
             # Rows of the table and samples are named by the model.
             if name in replies:
-                raise InputError(f"two models are called {name!r}; name one as NAME=URI")
+                raise InputError(f"two models are called {name!r}; rename one as NAME=URI")
             model = await asyncio.to_thread(resolve.chat, uri)
             folder = RunFolder(out / f"{role}-{number}")
             metric = FiveChoice(setup.shuffle)
@@ -336,7 +335,7 @@ async def run_five_choice(
     ]
     return ExperimentResult(
         "five-choice",
-        "Questions with choices: who names the right one",
+        "Questions with choices: how often each model names the right one",
         COLUMNS,
         [*_build_baselines(list(choices.values())), *rows],
         _build_notes(setup, out, len(usable), left_out),
@@ -350,17 +349,17 @@ def _build_notes(
 ) -> list[str]:
     order = "shuffled" if setup.shuffle else "in the order of the input"
     notes = [
-        f"{n:,} questions; choices {order}. An unreadable reply is not right. Published: by the "
-        "rules of haltt4llm's grader. First letter: replies that begin with it, those left aside "
-        "that the published rules call unknown.",
-        f"The answers as samples with labels and references: {out / 'answers.jsonl'}",
+        f"{amount(n, 'question')}; choices {order}. An unreadable reply does not count as right. "
+        "Published: by the rules of haltt4llm's grader. First letter A: replies that begin with "
+        "A, except those that the published rules call unknown.",
+        f"Answers as samples with labels and references: {out / 'answers.jsonl'}",
     ]
     if setup.outputs:
         notes.append(
-            "Of published outputs the right ones are not known word for word: they count as right "
-            "by both ways, and as a first letter A."
+            "Published outputs do not contain the right replies. These count as right by both "
+            "graders, and as beginning with the letter of the right choice."
         )
-    return notes + note_left_out(left_out, "questions were not answered")
+    return notes + note_left_out(left_out, "question", "not answered")
 
 
 def _collect_choices(

@@ -43,6 +43,7 @@ from trustassay.statistics.intervals import (
     interval_within_bounds,
     unit_mean,
 )
+from trustassay.text.numbers import amount
 
 RATINGS_FIELD = "reference_ratings"
 """Field of the input with people's ratings of each reference's answer, ``{name: number}``."""
@@ -176,15 +177,15 @@ async def measure_experts(
     ]
     if not rows:
         raise InputError(
-            f"no question could be compared; the first: {next(iter(left_out.values()))}"
+            f"no question could be compared; reason for the first: {next(iter(left_out.values()))}"
         )
     # Numbers are kept question by question, so that means, quartiles and bars share them.
     tables = _collect_tables(rows, setup.metric.temperature)
     notes = _build_notes(len(rows), tables, setup, agrees)
-    notes += note_left_out(left_out, "questions are left out")
+    notes += note_left_out(left_out, "question")
     return ExperimentResult(
         "fewl-experts",
-        "Which pairs of wrong and corrected answers references distinguish, and their weights",
+        "Pairs of wrong and corrected answers that each reference distinguishes, and its weight",
         COLUMNS,
         [_build_row(name, table) for name, table in tables.items()],
         notes,
@@ -275,24 +276,27 @@ def _build_notes(
         return " > ".join(sorted(means, key=means.__getitem__, reverse=True))
 
     notes = [
-        f"{n:,} questions; similarity {setup.similarities[0]}. Means, in brackets quartiles.",
-        "Told apart: pairs of which the corrected answer is nearer than the wrong one. A reference "
-        f"agrees from a similarity of {agrees:g}.",
+        f"{amount(n, 'question')}; similarity: {setup.similarities[0]}. Each cell has the mean, "
+        "with the quartiles in parentheses.",
+        "Told apart: pairs in which the corrected answer is nearer to the reference than the "
+        f"wrong one. A reference agrees with an answer if their similarity is at least {agrees:g}.",
         f"Order by expertise: {order('expertise')}.",
-        f"Order by wrong answers that they do not agree with: {order('agrees_with_wrong', -1)}.",
+        f"Order by agreement with wrong answers, lowest first: {order('agrees_with_wrong', -1)}.",
     ]
     # Ratings and comparisons with right answers are on different scales and cannot be ranked
     # together.
     kinds = {_rating_key(table) for table in tables.values()}
     if len(kinds) == 1 and (key := kinds.pop()) is not None:
         ranked_by = (
-            "people's ratings" if key == "rating" else "answers nearer to a right than a wrong one"
+            "people's ratings"
+            if key == "rating"
+            else "answers nearer to a right than to a wrong one"
         )
         notes.append(f"Order by {ranked_by}: {order(key)}.")
     else:
         notes.append(
-            f"No ratings of all references: expected `{RATINGS_FIELD}`, or `answers` and "
-            "`incorrect_answers`."
+            "No order by rating: not all references have ratings. Ratings need "
+            f"`{RATINGS_FIELD}`, or `answers` and `incorrect_answers`."
         )
     reference_count, t = len(tables), setup.metric.temperature
     # Expertise lies between -1 and 1, so its exponentials differ by exp(2 / t) at most; a tiny
@@ -300,8 +304,8 @@ def _build_notes(
     limit = math.exp(2 / t) / (math.exp(2 / t) + reference_count - 1) if t > 0.01 else 1.0
     if reference_count > 1:
         notes.append(
-            f"Of {reference_count} references none can weigh more than {limit:.3f} at a "
-            f"temperature of {t:g}, if similarities lie from 0 to 1."
+            f"With {reference_count} references and a temperature of {t:g}, no weight can exceed "
+            f"{limit:.3f} if similarities lie between 0 and 1."
         )
     return notes
 
@@ -313,12 +317,13 @@ def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list
     charts = [
         build_chart(
             title,
-            "Line: least to largest; box: quartiles; mark: median, over questions.",
+            "Distribution over questions. Line: smallest to largest value. Box: quartiles. Mark: "
+            "median.",
             [build_box_bar(name, table[key], max_pairs) for name, table in tables.items()],
             ("0", f"{max_pairs:g}"),
         )
         for title, key in (
-            ("Pairs whose corrected answer is nearer", "told_apart"),
+            ("Pairs in which the corrected answer is nearer than the wrong one", "told_apart"),
             ("Wrong answers that the reference agrees with", "agrees_with_wrong"),
             ("Corrected answers that the reference agrees with", "agrees_with_corrected"),
         )
@@ -332,7 +337,7 @@ def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list
         mean = f"mean {np.mean(table['weight']):.2f}"
         rows.append(build_count_bar(name, counts.tolist(), labels, mean))
     charts.append(
-        build_chart("Weights", "Questions by the weight of the reference.", rows, ("0", "1"))
+        build_chart("Weights", "Number of questions by weight of the reference.", rows, ("0", "1"))
     )
     key = _rating_key(next(iter(tables.values())))
     if key is not None and all(table.get(key) for table in tables.values()):
@@ -351,6 +356,6 @@ def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list
                 build_count_bar(name, rating_counts, [f"{value:g}" for value in values], mean_text)
             )
         ends = (f"{values[0]:g}", f"{values[-1]:g}")
-        title = "Ratings" if key == "rating" else "Nearer to a right answer (1) or not (0)"
-        charts.append(build_chart(title, "Questions by rating.", rows, ends))
+        title = "Ratings" if key == "rating" else "Answers nearer to a right answer (1) or not (0)"
+        charts.append(build_chart(title, "Number of questions by rating.", rows, ends))
     return charts

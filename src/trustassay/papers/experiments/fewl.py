@@ -51,10 +51,10 @@ from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Floats
 from trustassay.statistics.ranking import RankedModels, rank_models
 from trustassay.statistics.resampling import generator
-from trustassay.text.numbers import amount
+from trustassay.text.numbers import amount, verb
 
 LENGTH_RULE = "length: the shorter"
-INTERVALS_NOTE = "95 % intervals over questions. A tie is no win."
+INTERVALS_NOTE = "Intervals: 95 %, over questions. A tie does not count as a win."
 PAIRS_TABLES = (1, 2, 8, 10, 11, 12)
 BEST_TABLES = (3, 9)
 RANK_TABLES = (4,)
@@ -184,7 +184,7 @@ def build_result(
         *notes,
         f"References: {names}. `single` is {setup.single or 'the first reference that answered'}.",
         *measured.missing,
-        *note_left_out(measured.left_out, "answers are left out"),
+        *note_left_out(measured.left_out, "answer"),
     ]
     settings = {
         "similarities": list(setup.similarities),
@@ -284,7 +284,7 @@ def pair_by_kind(answers: Sequence[LabelledAnswer]) -> dict[str, list[QuestionCo
         if (units := _pair_right_and_wrong(answers, kind))
     }
     if not columns:
-        raise InputError("no question is left with a right and a wrong answer that have scores")
+        raise InputError("no question has scores for both a right and a wrong answer")
     return columns
 
 
@@ -306,7 +306,7 @@ def compare_best_answers(
             # By chance each of the answers is the highest equally often.
             chances.append(1 / len(indices))
     if not units:
-        raise InputError("no question is left whose best answer and another one have scores")
+        raise InputError("no question has scores for both its best answer and another one")
     return units, chances
 
 
@@ -371,17 +371,17 @@ async def rank_models_by_score(
     # The chance of the true order, to read the agreement by.
     order_count = math.factorial(len(table.models))
     notes = [
-        f"{len(table.questions):,} questions that all {len(table.models)} models answered. By "
-        f"chance the order is the true one once in {order_count:,} times.",
+        f"{amount(len(table.questions), 'question')}, answered by all {len(table.models)} models. "
+        f"A random order is the true one once in {order_count:,} times.",
         INTERVALS_NOTE,
     ]
     # A model without any score would silently vanish from the table.
     if unscored_models := sorted({sample.model or "" for sample in answers} - set(table.models)):
-        notes.append(f"No answer has a score of: {', '.join(unscored_models)}.")
+        notes.append(f"Models without a scored answer: {', '.join(unscored_models)}.")
     if truth is None:
-        notes.append("No true accuracy: not all answers have a label.")
+        notes.append("True accuracy is not computed: not all answers have a label.")
     columns = [*table.models, "order", "Kendall's tau", "Spearman's rho"]
-    title = "Mean scores of models, and their order against true accuracy"
+    title = "Mean scores of models, and their order compared with true accuracy"
     return build_result("fewl-rank", title, columns, rows, measured, setup, notes)
 
 
@@ -431,8 +431,8 @@ async def order_samples(
         ):
             name = f"{similarity}: {row.name}" if len(measured.numbers) > 1 else row.name
             rows.append(replace(row, name=name))
-    title = "Pairs of two models' answers that the score orders as the TQA metric does, in %"
-    notes = ["Questions whose answers have the same TQA metric do not count.", INTERVALS_NOTE]
+    title = "Pairs of two models' answers that the score orders as TruthfulQA's metric does, in %"
+    notes = ["Questions for which TruthfulQA's metric ties are not counted.", INTERVALS_NOTE]
     return build_result("fewl-samples", title, columns, rows, measured, setup, notes)
 
 
@@ -476,7 +476,7 @@ def _require_models(samples: Sequence[Sample], records: RecordSelection) -> list
     models = {answer.model for answer in answers if answer.model is not None}
     if len(models) < 2:
         raise InputError(
-            "expected answers of two models or more, identified by the field `model`; found "
+            "expected answers by two or more models (field `model`); found "
             f"{', '.join(sorted(models)) or 'none'}"
         )
     return answers
@@ -515,7 +515,7 @@ class _AnswerTable:
         questions = list(dict.fromkeys(question for _, question in indices_of))
         shared = [q for q in questions if all((model, q) in indices_of for model in models)]
         if len(models) < 2 or not shared:
-            raise InputError("no question has a score for the answers of two models or more")
+            raise InputError("no question has scored answers by two or more models")
         return cls(models, shared, indices_of)
 
     def means(self, values: Floats) -> Floats:
@@ -552,8 +552,8 @@ def _build_agreement_cells(ranking: RankedModels, models: Sequence[str]) -> list
     """Return the order, and its agreement with the true order if that is known."""
     order = [models[index] for index in ranking.order]
     unclear = sum(not difference.apart for difference in ranking.differences)
-    verb = "does" if unclear == 1 else "do"
-    note = f" ({amount(unclear, 'pair')} {verb} not differ significantly)" if unclear else ""
+    do = verb(unclear, "does", "do")
+    note = f" ({amount(unclear, 'pair')} {do} not differ significantly)" if unclear else ""
     cells = [Cell(" > ".join(order) + note, {"order": order, "pairs_not_told_apart": unclear})]
     # Without labels there is no agreement, and both cells are empty.
     for name in ("kendall", "spearman"):
@@ -601,5 +601,5 @@ def truthfulqa_score(to_right: ArrayLike, to_wrong: ArrayLike) -> float:
     """
     right, wrong = np.asarray(to_right, dtype=float), np.asarray(to_wrong, dtype=float)
     if not (right.size and wrong.size):
-        raise ValueError("expected a right and a wrong answer at least")
+        raise ValueError("expected at least one right and one wrong answer")
     return float(right.max() - wrong.max())

@@ -56,11 +56,12 @@ from trustassay.runs.answering import Answering
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.generate import GenerateOptions, generate
 from trustassay.runs.lines import encode_sample
+from trustassay.text.numbers import amount
 
 VANILLA = "vanilla"
 TITLES = {
-    "fewl-icl": "Win rates of answers after chosen examples",
-    "fewl-sft": "Win rates of a model tuned on chosen answers over the model as it was",
+    "fewl-icl": "Win rates of answers with chosen examples in the prompt",
+    "fewl-sft": "Win rates of a model tuned on chosen answers over the untuned model",
 }
 PAPER_TABLES = {"fewl-icl": 6, "fewl-sft": 7}
 COLUMNS = ("won, %", "lost, %", "tied, %", "win rate, %", "questions")
@@ -107,7 +108,7 @@ def run_icl(
     ]
     if not pool:
         raise InputError(
-            f"FEWL and the baseline choose the same answer to all {len(answers.questions):,} "
+            f"FEWL and the baseline choose the same answer for all {len(answers.questions):,} "
             "questions, so there are no examples"
         )
     # 2. Questions to ask, and the nearest examples of each.
@@ -142,7 +143,10 @@ def run_icl(
     answer_files = {
         arm: _generate_answers(path, model, learning, setup) for arm, path in files.items()
     }
-    notes.append(f"{len(pool):,} questions are examples; {len(questions):,} questions were asked")
+    notes.append(
+        f"{amount(len(pool), 'question')} used as examples; {amount(len(questions), 'question')} "
+        "asked"
+    )
     # 4. Let the judge compare the arms.
     settings = {"model": model.name, "examples": learning.examples}
     return _build_result("fewl-icl", answer_files, out, setup, learning, notes, settings)
@@ -168,8 +172,9 @@ def run_sft(
         train, test = split_train_test(targets, learning.test_share, setup.options.seed)
         if not train or not test:
             raise UsageError(
-                f"{len(train)} questions to train on and {len(test)} to test with, of "
-                f"{len(targets)}; expected one of each at least"
+                f"the split of {amount(len(targets), 'question')} leaves {len(train)} for "
+                f"training and {len(test)} for testing; expected at least one for each (see "
+                "--test-share)"
             )
         folder = out / arm
         write_targets(folder, train, test)
@@ -178,7 +183,9 @@ def run_sft(
         tuned = folder / f"tuned-{_hash_inputs(folder / TRAIN, learning.tuning, name)}"
         # A finished training in the folder is not repeated.
         tuned_model = tune(folder / TRAIN, str(learning.model), tuned, learning.tuning)
-        notes.append(f"{arm}: loss {tuned_model.first_loss:.3f} to {tuned_model.last_loss:.3f}")
+        notes.append(
+            f"{arm}: training loss from {tuned_model.first_loss:.3f} to {tuned_model.last_loss:.3f}"
+        )
         answer_files[arm] = _generate_answers(
             folder / QUESTIONS, f"hf:{tuned.resolve()}", learning, setup
         )
@@ -186,7 +193,7 @@ def run_sft(
     answer_files[VANILLA] = _generate_answers(
         folder / QUESTIONS, f"hf:{name}", learning, setup, out / VANILLA
     )
-    notes.append(f"{len(train):,} questions to train on, {len(test):,} to test with")
+    notes.append(f"{amount(len(train), 'question')} for training, {len(test):,} for testing")
     settings = {"model": f"hf:{name}", **asdict(learning.tuning)}
     return _build_result("fewl-sft", answer_files, out, setup, learning, notes, settings)
 
@@ -227,16 +234,18 @@ def _score_answers(
     # Only answers with all three values count, so that the arms choose among the same answers.
     scored_answers = read_answers(out / "scores", [SCORE, single, LABEL], metric=Fewl.name)
     notes = [
-        f"FEWL of the form `{metric.form}` with the weights `{metric.weights}` and the similarity "
+        f"FEWL has the form `{metric.form}`, the weights `{metric.weights}` and the similarity "
         f"{setup.similarities[0]}"
     ]
-    notes.append(f"the baseline is likeness to {scored_answers.reference} alone, without penalty")
+    notes.append(
+        f"the baseline is the similarity to {scored_answers.reference} alone, without penalty"
+    )
     # Counted by value: one answer may lack several.
     missing_count = sum(scored_answers.missing_values.values())
     if missing_count or scored_answers.too_few_answers:
         notes.append(
-            f"left out: {missing_count:,} values that answers lack, "
-            f"{scored_answers.too_few_answers:,} questions with too few answers"
+            f"left out: {amount(missing_count, 'missing value')} of answers, and "
+            f"{amount(scored_answers.too_few_answers, 'question')} with too few answers"
         )
     return scored_answers, {"baseline": single, "FEWL": SCORE, "labels": LABEL}, notes
 
@@ -272,7 +281,7 @@ def _generate_answers(
     # Without a single answer there is nothing to compare.
     if not generated.written:
         first = next(iter(generated.failed.values()), "no question")
-        raise InputError(f"{name} answered none of the questions; the first: {first}")
+        raise InputError(f"{name} answered none of the questions; reason for the first: {first}")
     if not generated.failed:
         done_marker.touch()
     return _AnswerFile(out, generated.failed)
@@ -322,7 +331,7 @@ def _build_result(
         TITLES[name],
         COLUMNS,
         rows,
-        [*notes, "won and lost: in both orders of the judge; the rate leaves ties out"],
+        [*notes, "won, lost: the same verdict in both orders; the win rate leaves ties out"],
         left_out,
         {"judge": judge.name, **settings, "answering": learning.answering.settings()},
     )

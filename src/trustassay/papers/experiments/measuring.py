@@ -28,7 +28,7 @@ from trustassay.runs.needs import choose_backends, load_backends, name_models
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Weighting = Literal["single", "uniform", "ours", "ideal", "single-best", "agreement"]
-FAULTY_REASON = "is skipped as faulty"
+FAULTY_REASON = "the record is faulty and was skipped"
 """The reason for a sample that the run skipped as faulty, for example without references."""
 
 
@@ -354,7 +354,7 @@ async def measure(samples: Sequence[Sample], setup: FewlSetup, out: Path) -> Mea
         left_out |= faulty | reasons
         if not samples:
             raise InputError(
-                f"no answer could be scored; the first: {next(iter(reasons.values()))}"
+                f"no answer could be scored; reason for the first: {next(iter(reasons.values()))}"
             )
         # Calls of the first run are taken over: the others ask nothing twice.
         options = replace(options, calls_from=folder.calls_path)
@@ -394,7 +394,10 @@ async def measure(samples: Sequence[Sample], setup: FewlSetup, out: Path) -> Mea
         chat_choices = {}
     if not ideal:
         # Said once, not for each similarity.
-        missing.append("no weights `ideal`: not all samples have `answers` and `incorrect_answers`")
+        missing.append(
+            "weights `ideal` are not computed: not all samples have `answers` and "
+            "`incorrect_answers`"
+        )
     return MeasuredAnswers(numbers, left_out, missing, runs)
 
 
@@ -467,8 +470,8 @@ def _choose_base_metric(samples: Sequence[Sample], setup: FewlSetup) -> tuple[Fe
     if setup.generator is not None or all(s.wrong_answers and s.corrected_answers for s in samples):
         return replace(setup.metric, weights="ours"), []
     message = (
-        "no weights `ours` and `single-best`: not all samples have `wrong_answers` and "
-        "`corrected_answers`, and there is no --backend generator=URI"
+        "weights `ours` and `single-best` are not computed: not all samples have `wrong_answers` "
+        "and `corrected_answers`, and there is no --backend generator=URI"
     )
     return replace(setup.metric, weights="uniform"), [message]
 
@@ -484,7 +487,7 @@ def _select_scored(
             reasons[sample.id] = assessment.error or assessment.reason
         # The variants with one reference would lack a score.
         elif single is not None and single not in _unique_names(assessment):
-            reasons[sample.id] = f"has no answer of the reference {single!r}"
+            reasons[sample.id] = f"no answer by the reference {single!r}"
         else:
             samples.append(sample)
     return samples, reasons

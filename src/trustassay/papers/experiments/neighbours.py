@@ -49,6 +49,7 @@ from trustassay.papers.experiments.results import (
     note_left_out,
 )
 from trustassay.runs.folder import RunFolder
+from trustassay.text.numbers import amount, percent_text
 from trustassay.text.words import plain_words
 
 ANSWER_SOURCES = ("best", "references")
@@ -96,7 +97,7 @@ class Neighbourhood(Metric):
             message = "is missing (expected answers by model name, or --reference models to ask)"
             return [Problem("references", message)]
         if not sample.answers:
-            return [Problem("answers", "is missing (expected the right answers of the question)")]
+            return [Problem("answers", "is missing (expected the right answers to the question)")]
         return []
 
     async def prepare(self, pool: Pool, models: Models) -> QuestionPool:
@@ -127,7 +128,7 @@ class Neighbourhood(Metric):
             if neighbours
             else None
         )
-        reason = "" if neighbours else "no question is near enough"
+        reason = "" if neighbours else "no other question is similar enough"
         return Assessment(context.sample.id, self.name, score, reason=reason, evidence=rows)
 
 
@@ -179,7 +180,7 @@ async def judge_neighbours(
     )
     answered = _build_neighbour_answers(questions, assessments, of)
     if not answered:
-        reason = f"; the first: {next(iter(left_out.values()))}" if left_out else ""
+        reason = f"; reason for the first: {next(iter(left_out.values()))}" if left_out else ""
         raise InputError(f"no question has a neighbour with an answer{reason}")
     # Answers that the judge could not judge are left out and counted.
     right, wrong, failed = await _judge_answers(answered, judge, rubric, out, setup)
@@ -277,23 +278,28 @@ def _build_result(
     # 2. Notes: how many questions have how many right answers.
     counts = _count_right_answers(answers, right)
     max_right = len(counts) - 1
-    distribution = ", ".join(f"{k}: {n:,}" for k, n in enumerate(counts) if n)
+    distribution = ", ".join(f"{n:,} with {k}" for k, n in enumerate(counts) if n)
     notes = [
-        f"{counts[0]:,} of {sum(counts):,} questions have no right answer among those to their "
-        f"neighbours. Questions by the number of right ones, of {max_right}: {distribution}.",
-        "Right and wrong by the judge's verdict."
+        f"{counts[0]:,} of {amount(sum(counts), 'question')} have no right answer among their "
+        f"neighbours' answers. Questions by number of right answers, of {max_right}: "
+        f"{distribution}.",
+        "The judge decides whether an answer is right or wrong."
         if settings["judge"] != "none"
-        else "Right and wrong as the input lists answers, in the same words: others are neither, "
-        "so both shares are lower bounds.",
+        else (
+            "An answer is right or wrong if the input lists the same words as a right or wrong "
+            "answer to the question. Other answers are neither, so both shares are lower bounds."
+        ),
     ]
-    notes += note_left_out(left_out, "are left out")
+    notes += note_left_out(left_out, "sample")
     # 3. Drawings, and the result.
     labels = [str(k) for k in range(len(counts))]
-    first = build_count_bar("questions", counts, labels, f"{counts[0] / sum(counts):.0%} have none")
+    first = build_count_bar(
+        "questions", counts, labels, f"{percent_text(counts[0] / sum(counts))} have no right answer"
+    )
     drawings = [
         build_chart(
             "Right answers among the neighbours' answers",
-            "Questions by the number of their neighbours' answers that are right of them.",
+            "Number of questions by how many of their neighbours' answers are right for them.",
             [first],
             ("0", str(max_right)),
         )
@@ -305,14 +311,14 @@ def _build_result(
         drawings.append(
             build_chart(
                 "Right answers by rank",
-                "From the nearest neighbour to the farthest.",
+                "Number of right answers, from the nearest neighbour to the farthest.",
                 [build_count_bar("right answers", right_at_rank, ranks, total)],
                 (str(min(answers_of_rank)), str(max(answers_of_rank))),
             )
         )
     return ExperimentResult(
         "fewl-neighbours",
-        "Answers to neighbouring questions, held as answers to the question",
+        "Answers to neighbouring questions, judged as answers to the question itself",
         ("right, %", "wrong, %", "cosine of the questions"),
         rows,
         notes,

@@ -21,7 +21,7 @@ from trustassay.report.terminal import visible
 from trustassay.report.text import split_code
 from trustassay.statistics import Floats
 from trustassay.statistics.intervals import MIN_UNITS, MIN_UNITS_FOR_MEANS, mean_interval, unit_mean
-from trustassay.text.numbers import amount, number
+from trustassay.text.numbers import amount, number, verb
 
 JSON_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Controls that a terminal obeys, marks that reorder text, and halves of characters."""
@@ -89,7 +89,7 @@ class ExperimentResult:
 
     def with_skipped(self, count: int) -> ExperimentResult:
         """Return the result with the number of faulty records that were skipped."""
-        note = f"{count:,} faulty records are skipped."
+        note = f"{amount(count, 'faulty record')} skipped."
         return replace(self, notes=[*self.notes, note]) if count else self
 
     def to_texts(self) -> tuple[list[str], list[list[str]]]:
@@ -136,14 +136,16 @@ class ExperimentResult:
         ).write(path)
 
 
-def note_left_out(left_out: Mapping[str, str], what: str) -> list[str]:
-    """Return a note on how many of ``what`` are left out, with the first reason; none if none is.
+def note_left_out(left_out: Mapping[str, str], noun: str, state: str = "left out") -> list[str]:
+    """Return a note on how many samples are left out, with the first reason; none if none is.
 
     The JSON has the reasons of all.
     """
     if not left_out:
         return []
-    return [f"{len(left_out):,} {what}; the first: {next(iter(left_out.values()))}"]
+    n = len(left_out)
+    state = f"{amount(n, noun)} {verb(n, 'is', 'are')} {state}"
+    return [f"{state}; reason for the first: {next(iter(left_out.values()))}"]
 
 
 def dump_result(content: Mapping[str, Any]) -> str:
@@ -239,7 +241,7 @@ def build_box_bar(name: str, values: ArrayLike, max_value: float) -> Bar:
     quantiles = np.quantile(np.asarray(values, dtype=float), (0, 0.25, 0.5, 0.75, 1)).tolist()
     texts = [number(value, 2) for value in quantiles]
     # Read aloud instead of the drawing.
-    label = f"least {texts[0]}, quartiles {', '.join(texts[1:4])}, largest {texts[4]}"
+    label = f"smallest {texts[0]}, quartiles {', '.join(texts[1:4])}, largest {texts[4]}"
     return Bar(
         name, f"median {texts[2]}", box_svg([value / max_value for value in quantiles], label)
     )

@@ -43,6 +43,7 @@ from trustassay.metrics.harmonicity.perturbations import (
 )
 from trustassay.papers.harmonicity.perturbed import resolve_families
 from trustassay.statistics.resampling import generator
+from trustassay.text.numbers import amount
 
 StepRule = Literal["uphill", "extremum"]
 STEP_RULES: tuple[StepRule, ...] = get_args(StepRule)
@@ -110,13 +111,15 @@ class AscentOptions:
     def __post_init__(self) -> None:
         check_least(self, steps=1, candidates=1, perturbations=1, max_tokens=1)
         if self.max_calls is not None and self.max_calls < self.calls_per_gamma:
-            raise UsageError(f"max_calls: one gamma needs {self.calls_per_gamma} calls")
+            raise UsageError(
+                f"max_calls: expected at least {self.calls_per_gamma}, the calls for one gamma"
+            )
         if self.step_rule not in STEP_RULES:
             raise UnknownNameError(did_you_mean("step rule", self.step_rule, STEP_RULES))
         if self.candidate == "ball" and self.candidates > self.perturbations:
             raise UsageError(
-                f"candidates: ball has only {self.perturbations} prompts (perturbations), "
-                f"expected at least {self.candidates}"
+                f"candidates: ball has only {amount(self.perturbations, 'prompt')} "
+                f"(perturbations), fewer than {self.candidates}"
             )
         _ = self._resolved_families  # an unknown name must fail here
 

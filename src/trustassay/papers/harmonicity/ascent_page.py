@@ -183,7 +183,10 @@ class AscentPage:
         steps = ", ".join(f"{score_text(p.gamma)} at step {p.step}" for p in self.kept)
         failed = f", {self.failed:,} of them failed" if self.failed else ""
         calls = amount(self.points[-1].calls, "call")
-        return f"Gamma of {amount(len(self.points), 'prompt')}{failed}, {calls}; kept: {steps}."
+        return (
+            f"Gamma of {amount(len(self.points), 'prompt')}{failed}, {calls}. The search "
+            f"continued from: {steps}."
+        )
 
 
 def _find_odd_characters(text: str) -> str:

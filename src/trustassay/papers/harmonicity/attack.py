@@ -18,6 +18,7 @@ from trustassay.papers.harmonicity.ascent_page import AscentPage, write_ascent_p
 from trustassay.papers.session import CountedModels, SessionOptions, SessionSummary, run_in_session
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.needs import load_backends
+from trustassay.text.numbers import amount
 
 EXTENDABLE_OPTIONS = frozenset({"steps", "max_calls"})
 """Options that may change when a search is resumed: it then just goes further."""
@@ -59,7 +60,7 @@ class AttackResult:
     def warnings(self) -> list[str]:
         """What a reader must know to interpret the result."""
         failed = sum(point.error is not None for point in self.points)
-        messages = [f"{failed} of {len(self.points)} prompts failed"] if failed else []
+        messages = [f"{failed} of {amount(len(self.points), 'prompt')} failed"] if failed else []
         if cut := self.session.cut:
             messages.append(f"{cut:,} of {self.session.replies:,} replies were cut at max_tokens")
         return messages
@@ -144,7 +145,7 @@ def _write_page(result: AttackResult, backends: Backends, ascent: AscentOptions)
     facts = {
         **backends.names(),
         "calls": result.calls,
-        "candidates": f"{ascent.candidates} a step, {_describe_family(ascent.candidate, ascent)}",
+        "candidates": f"{ascent.candidates} per step, {_describe_family(ascent.candidate, ascent)}",
         "per gamma": (
             f"{ascent.perturbations} perturbed prompts, "
             f"{_describe_family(ascent.perturbation, ascent)}"
@@ -167,7 +168,10 @@ def _build_headline(result: AttackResult, ascent: AscentOptions) -> str:
     """Return a sentence on the result of the search."""
     start, end, best = result.start, result.end, result.best
     direction = "descent" if ascent.descend else "ascent"
-    sentence = f"The {direction} found no {'more' if ascent.descend else 'less'} stable prompt."
+    sentence = (
+        f"The {direction} found no prompt with {'more' if ascent.descend else 'less'} stable "
+        "answers."
+    )
     # The search moved; with `extremum` it may still have found nothing better.
     if end.prompt != start.prompt:
         moved = (

@@ -20,13 +20,13 @@ from trustassay.report import document
 from trustassay.report.charts import ChartMark, Curve, bars_svg, curves_svg
 from trustassay.text.numbers import amount, number
 
-PAPER = "In the paper the mean of ten perturbed sentences lay within 11 degrees of each original."
-AUTHORS = "the authors: .9824 ± .0005, with control characters and ada-002 on TruthfulQA"
+PAPER = "In the paper, the mean of ten perturbed sentences is within 11 degrees of every original."
+AUTHORS = ".9824 ± .0005 in the paper, with control characters and ada-002 on TruthfulQA"
 DROPPED_FAMILIES = ("control", "codes", "whitespace")
 """Perturbations whose characters the tokenizer of the embedded model drops."""
 MIN_ALIKE_COSINE = 0.99
 """Mean cosine from which all displacements of a text count as the same."""
-FIGURE_COLUMNS = ("found", "95 % interval", "isotropic cloud")
+FIGURE_COLUMNS = ("measured", "95 % interval", "isotropic cloud")
 ANGLE_BINS = 40
 PAPERS_CONE_DEGREES = 11.0
 """Degrees within which all means of perturbed texts lay in the paper (footnote 3)."""
@@ -43,7 +43,7 @@ def collect_warnings(
     for name, result in results.items():
         # A family may need letters or words that a question does not have.
         if left_out := versions_by_name[name].left_out:
-            warning = f"cannot be applied to {left_out:,} questions, which are left out"
+            warning = f"cannot be applied to {amount(left_out, 'question')}, left out here"
             names_by_warning.setdefault(warning, []).append(name)
         if warning := describe_blindness(result, name, embedder):
             names_by_warning.setdefault(warning, []).append(name)
@@ -55,19 +55,19 @@ def collect_warnings(
 
 
 def classify_sight(result: Isotropy) -> str:
-    """Return how far the embedder sees a perturbation: yes, no, in part, or not what.
+    """Return how far the embedder sees a perturbation: yes, no, partly, or one vector.
 
-    "not what": all versions of a text move to the same vector.
+    "one vector": all versions of a text move to the same vector.
     """
     share = result.unchanged.value
     # No vector moved at all.
     if share == 1:
         return "no"
     if share > 0:
-        return "in part"
+        return "partly"
     # All versions moved to the same place: the tokenizer maps unknown characters to one token.
     if result.shape and result.shape.cosine and result.shape.cosine.value > MIN_ALIKE_COSINE:
-        return "not what"
+        return "one vector"
     return "yes"
 
 
@@ -81,8 +81,8 @@ def describe_sight(results: Mapping[str, Isotropy], embedder: str) -> str:
         template.format(", ".join(names_by_sight[kind]))
         for kind, template in (
             ("yes", "sees {}"),
-            ("in part", "sees {} in part"),
-            ("not what", "sees that {} changed something, but not what"),
+            ("partly", "sees {} partly"),
+            ("one vector", "gives all versions by {} the same vector"),
             ("no", "does not see {}"),
         )
         if kind in names_by_sight
@@ -115,11 +115,11 @@ def build_overview(results: Mapping[str, Isotropy]) -> document.Table:
 def describe_blindness(result: Isotropy, perturbation: str, embedder: str) -> str:
     """Return a warning if the embedder does not see the change; an empty text if it does."""
     share = result.unchanged.value
-    if classify_sight(result) == "not what":
+    if classify_sight(result) == "one vector":
         return (
-            "All perturbed versions of a text have nearly the same vector: the embedder sees that "
-            "something was changed, but not what. This happens, for instance, when a tokenizer "
-            "maps all unknown characters to the same token."
+            "All perturbed versions of a text have nearly the same vector: the embedder sees "
+            "that something changed, but not what. This happens, for example, if a tokenizer "
+            "maps all unknown characters to one token."
         )
     if share == 0:
         return ""
@@ -131,12 +131,12 @@ def describe_blindness(result: Isotropy, perturbation: str, embedder: str) -> st
         )
     # Known only of the embedded model; for others the cause is open.
     if embedder.startswith("embedded") and perturbation in DROPPED_FAMILIES:
-        sentence += f", since the tokenizer of {embedder} drops such characters"
+        sentence += f", because the tokenizer of {embedder} drops such characters"
     if share < 1:
-        return f"{sentence}; they count as angles of 0, and their directions are left out."
+        return f"{sentence}. Such texts count as angles of 0, and their directions are left out."
     return (
-        f"{sentence}, so this embedder cannot measure this perturbation. Gamma is not affected, "
-        "since it compares answers and not prompts."
+        f"{sentence}. This embedder therefore cannot measure this perturbation. Gamma is not "
+        "affected, because it compares answers, not prompts."
     )
 
 
@@ -144,7 +144,7 @@ def build_headline(result: Isotropy) -> str:
     """Return a sentence on how far and how evenly the perturbed texts spread."""
     # Nothing moved, so there are no directions.
     if result.shape is None or result.cloud_shape is None:
-        return "The embedder does not see this perturbation: no vector moves."
+        return "The embedder does not see this perturbation: no vector changes."
     dimensions, cloud = result.shape.dimensions.value, result.cloud_shape.dimensions.value
     return (
         f"The mean of {result.perturbations} perturbed versions lies {result.cone.value:.3g}° from "
@@ -198,7 +198,12 @@ def build_figures_table(result: Isotropy) -> document.Table:
             "cosine", cosines.mean, 4, f"to the original, mean over each text’s versions; {AUTHORS}"
         ),
         document.DocumentRow("± standard error", [error, "", ""], "of that mean"),
-        row("its deviation", cosines.deviation, 4, "among the versions of a text, on average"),
+        row(
+            "deviation of the cosine",
+            cosines.deviation,
+            4,
+            "among the versions of a text, on average",
+        ),
         row("cosine of the mean", cosines.of_mean, 4, "of a text’s versions to the original"),
         row("difference", cosines.below, 4, "cosine of the mean less the mean cosine"),
     ]
@@ -227,7 +232,7 @@ def build_document(
     if not is_single:
         sections.append(
             document.Section(
-                "What the embedder sees of each perturbation", [build_overview(results)]
+                "How much of each perturbation the embedder sees", [build_overview(results)]
             )
         )
     for name, result in results.items():
@@ -247,7 +252,7 @@ def build_document(
     )
     return document.PageDocument(
         "papers isotropy",
-        f"Isotropy of {', '.join(results)}, seen by {embedder}",
+        f"Isotropy of {', '.join(results)} in the vectors of {embedder}",
         {name: str(fact) for name, fact in facts.items()},
         f"{first} {PAPER}",
         warnings,
@@ -280,7 +285,7 @@ def _draw_angles(result: Isotropy) -> document.Chart:
         text = f"mean {angles.mean():.3g}°, largest {angles.max():.3g}°"
         bars.append(document.Bar(name, text, drawing, style=style))
     bound = Markup(', <span class="sign bound"></span> 11°, the limit of all means in the paper')
-    note = Markup("{}mean{}. Each row has its own scale of heights.").format(
+    note = Markup("{}mean{}. The heights of each row have their own scale.").format(
         document.MEAN, bound if widest > PAPERS_CONE_DEGREES else ""
     )
     axis = ("0°", f"{widest / 2:g}°", f"{widest:g}°")
@@ -293,7 +298,7 @@ def _draw_directions(result: Isotropy) -> document.Chart:
     """Draw the cumulative shares of the eigenvalues next to those of an isotropic cloud."""
     title = "Share of the displacement in the first directions"
     if result.shape is None or result.cloud_shape is None:
-        nothing = document.Text("No perturbed text moved, so there are no directions.", "empty")
+        nothing = document.Text("No vector changed, so there are no directions.", "empty")
         return document.Chart(title, "", [nothing])
     curves = []
     for kind, shape in (("second", result.cloud_shape), ("first", result.shape)):

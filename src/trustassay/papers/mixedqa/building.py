@@ -272,7 +272,7 @@ def read_input(
         ValueError: no file, no model and no answers, or one name for two of them.
     """
     if not files:
-        raise UsageError("name at least one file of questions")
+        raise UsageError("give at least one file of questions, for example with --nq")
     chat_models: dict[str, Chat] = {}
     check_loadable("chat model", models)
     for choice in models:
@@ -287,7 +287,7 @@ def read_input(
         _check_new_name(name, {**chat_models, **recorded})
         recorded[name] = _read_recorded_answers(name, path, intake)
     if not (chat_models or recorded):
-        raise UsageError("name who answers: --model URI, or --answers NAME=FILE")
+        raise UsageError("no model answers; give --model URI or --answers NAME=FILE")
     # After all files, so that one message lists the faults of all.
     if intake.faulty and not skip_bad:
         raise BadInputError(intake.faults, intake.faulty)

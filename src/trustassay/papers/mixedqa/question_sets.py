@@ -119,7 +119,7 @@ def read_questions(file: QuestionFile) -> Iterator[LocatedSample | InputFault]:
         has_records = True
         yield _parse_question(parse_values(raw, {}), file)
     if not has_records:
-        raise InputError(f"{file.path}: no records in it")
+        raise InputError(f"{file.path}: has no records")
 
 
 def _detect_split(path: Path, question_set: QuestionSet) -> Split:
@@ -286,7 +286,7 @@ def _read_python_list(value: Any) -> tuple[str, ...]:
         try:
             value = ast.literal_eval(value)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            raise _build_error("a list of texts as Python writes it", value) from None
+            raise _build_error("a list of texts in Python syntax", value) from None
     return _read_aliases(value)[0]
 
 

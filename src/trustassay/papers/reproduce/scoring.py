@@ -49,7 +49,7 @@ def refuse_options(
     if used_backends is not None:
         flags += [f"backend {name}" for name in sorted(set(setup.backends) - used_backends)]
     if flags:
-        raise UsageError(f"--{flags[0]}: the tables of {paper} do not use it")
+        raise UsageError(f"--{flags[0]}: has no effect on the tables of {paper}")
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ def assign_samples(
     left_out = Counter(s.model for s in samples if s.model and s.model not in by_name)
     if idle := [part.name for part in parts if not part.samples]:
         raise InputError(
-            f"--model {idle[0]}: no answer in the data is of this model: all rows name others "
-            f"({', '.join(sorted(left_out))[:200]}), and --model answers only rows of its own name "
-            "or of none. Responses in the data need no --model; to name it: --model NAME=URI"
+            f"--model {idle[0]}: no row in the data names this model; all name others "
+            f"({', '.join(sorted(left_out))[:200]}). --model answers only rows that name it (as "
+            "--model NAME=URI) or no model. Responses in the data need no --model"
         )
     return parts, left_out
 
@@ -99,7 +99,7 @@ def describe_left_out(left_out: Mapping[str, int]) -> list[str]:
     if not left_out:
         return []
     counts = ", ".join(f"{name} {count:,}" for name, count in sorted(left_out.items()))
-    return [f"Left out, since their models are not given with --model: answers of {counts}."]
+    return [f"Left out, because --model does not name their models: answers by {counts}."]
 
 
 @dataclass(frozen=True)
@@ -154,4 +154,6 @@ def describe_failures(scored: Sequence[ScoredSample]) -> list[str]:
     errors = [one.assessment.error for one in scored if one.assessment.error is not None]
     if not errors:
         return []
-    return [f"{amount(len(errors), 'answer')} could not be scored; the first: {errors[0]}"]
+    return [
+        f"{amount(len(errors), 'answer')} could not be scored; reason for the first: {errors[0]}"
+    ]

@@ -32,7 +32,7 @@ from trustassay.report.document import (
 )
 from trustassay.report.text import mark_code
 from trustassay.statistics.intervals import UNIT_ADVICE, Estimate
-from trustassay.text.numbers import amount, number, with_interval
+from trustassay.text.numbers import amount, number, verb, with_interval
 
 RESULT_FILES = ("reproduction.json", "reproduction.md", "reproduction.html")
 NOT_COMPARABLE = "not comparable"
@@ -121,13 +121,13 @@ def group_by_reason(
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Return row and column of figures that are missing, or lack an interval.
 
-    The key is ``Undefined`` or ``No interval``, and the reason.
+    The key is ``No value`` or ``No interval``, and the reason.
     """
     places: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for row in rows:
         for column, cell in zip(columns, row.cells, strict=True):
             if reason := cell.values.get("reason"):
-                what = "Undefined" if cell.values.get("value") is None else "No interval"
+                what = "No value" if cell.values.get("value") is None else "No interval"
                 places.setdefault((what, reason), []).append((row.name, column))
     return places
 
@@ -143,7 +143,7 @@ def list_missing_intervals(columns: Sequence[str], rows: Sequence[ReproducedRow]
         listed = "; ".join(f"{name} ({column})" for name, column in places[:MAX_PLACES_LISTED])
         if len(places) > MAX_PLACES_LISTED:
             listed += f" and {len(places) - MAX_PLACES_LISTED} more"
-        notes.append(f"{what}: {listed}: {reason}.")
+        notes.append(f"{what} for {listed}: {reason}.")
     return notes
 
 
@@ -249,8 +249,7 @@ class Reproduction:
         """Return the result with the number of faulty records that were skipped."""
         if not count:
             return self
-        verb = "was" if count == 1 else "were"
-        skipped = f"{amount(count, 'faulty record')} {verb} skipped."
+        skipped = f"{amount(count, 'faulty record')} {verb(count, 'was', 'were')} skipped."
         return replace(self, data=f"{self.data} {skipped}")
 
     def to_dict(self) -> dict[str, Any]:
@@ -272,7 +271,7 @@ class Reproduction:
             lines += [f"## {escape_markdown(table.heading)}", ""]
             lines += format_markdown_table(*table.to_texts())
             lines += [*(f"- {escape_sentence(note)}" for note in table.list_notes()), ""]
-        lines += ["## What differs from the paper", ""]
+        lines += ["## Differences from the paper", ""]
         lines += [f"- {escape_sentence(difference)}" for difference in self.differences]
         if self.missing:
             lines += ["", "## Not computed", ""]
@@ -311,7 +310,7 @@ class Reproduction:
         if self.charts:
             sections.append(Section("Figures", self.charts))
         differences = ListBlock([mark_code(line) for line in self.differences])
-        sections.append(Section("What differs from the paper", [differences]))
+        sections.append(Section("Differences from the paper", [differences]))
         if self.missing:
             lines = [mark_code(f"{place}: {reason}") for place, reason in self.missing.items()]
             sections.append(Section("Not computed", [ListBlock(lines)]))

@@ -58,7 +58,7 @@ from trustassay.statistics.resampling import (
     cluster_weights,
     generator,
 )
-from trustassay.text.numbers import number, p_text, with_interval
+from trustassay.text.numbers import number, p_equation, with_interval
 
 PAPER = "trustscore"
 SOURCE = (
@@ -83,8 +83,8 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     )
     if path is None:
         raise InputError(
-            f"{setup.data}: expected {', '.join(ANSWER_FILES)}: question, response, model, label, "
-            "and as far as there are: answers, documents, wrong_answers"
+            f"{setup.data}: expected {', '.join(ANSWER_FILES)}, with question, response, model "
+            "and label; optional: answers, documents, wrong_answers"
         )
     samples = read_records(path, setup.selection)
     tables = group_systems(samples, str(path))
@@ -139,16 +139,16 @@ def _build_table_1(tables: ScoreTables, seed: int) -> ReproducedTable:
     columns = ["kind", *(system.name for system in tables.systems)]
     counts = ", ".join(f"{one.name} {_count_labels(one):,}" for one in tables.systems)
     notes = [
-        "Pearson's r with the labels, 95 % interval from resampled questions, and p of r = 0 by "
-        f"Student's t. Labelled answers: {counts}.",
+        "Each cell has Pearson's r with the labels, its 95 % interval from resampled questions, "
+        f"and the p-value of r = 0 by Student's t. Labelled answers: {counts}.",
     ]
     notes += [note for system in tables.systems for note in describe_gain(system, seed)]
     notes += [*_list_reasons(columns, rows), *tables.notes]
     published = [system for system in tables.systems if system.published]
-    reason = "these are not the answers and labels of the authors' qa_human_check.json"
+    reason = "answers and labels differ from the authors' qa_human_check.json"
     if published:
         names = ", ".join(f"{one.name} ({one.published})" for one in published)
-        notes.append(f"Answers and labels are the authors' own of {names}.")
+        notes.append(f"Answers and labels of {names} are the authors' own.")
         for why in dict.fromkeys(row.not_comparable for row in TABLE_1 if row.not_comparable):
             of = ", ".join(row.title for row in TABLE_1 if row.not_comparable == why)
             notes.append(f"Not comparable: {of}: {why}.")
@@ -156,7 +156,7 @@ def _build_table_1(tables: ScoreTables, seed: int) -> ReproducedTable:
         reason = ""
     return ReproducedTable(
         number="Table 1",
-        title="Pearson's r of each score with the labels of people",
+        title="Pearson's r of each score with human labels",
         first="score",
         columns=columns,
         rows=rows,
@@ -183,7 +183,7 @@ def _list_reasons(columns: Sequence[str], rows: Sequence[ReproducedRow]) -> list
         for column, names in by_column.items():
             are_all = 1 < computed[column] == len(names)
             listed.append(f"{'all scores' if are_all else ', '.join(names)} ({column})")
-        notes.append(f"{what}: {'; '.join(listed)}: {reason}.")
+        notes.append(f"{what} for {'; '.join(listed)}: {reason}.")
     return notes
 
 
@@ -214,7 +214,7 @@ def describe_gain(system: SystemScores, seed: int) -> list[str]:
     name = f"r(Trust_OV) \N{MINUS SIGN} r(Trust_FC), {system.name}"
     if test.interval is None or test.p is None:
         return [f"{name}: {number(value, 3)}; no interval: {test.without}."]
-    return [f"{name}: {with_interval(value, test.interval)}, p {p_text(test.p)}."]
+    return [f"{name}: {with_interval(value, test.interval)}, {p_equation(test.p)}."]
 
 
 def _explain_meteor(published: Sequence[SystemScores]) -> list[str]:
@@ -232,7 +232,7 @@ def _explain_meteor(published: Sequence[SystemScores]) -> list[str]:
         return []
     return [
         f"METEOR of GPT-3.5: r with the labels of LLaMA's answers is {r:.3f}, so the paper's "
-        "figure may be of those."
+        "figure may belong to them."
     ]
 
 
@@ -251,7 +251,7 @@ def _build_correlation_cell(
         # Not a missing score, but one that says nothing, as where no answer is an exact match.
         return replace(cell, text="undefined")
     p = pearson_p_value(value, n)
-    text = f"{cell.text}, p {p_text(p)}"
+    text = f"{cell.text}, {p_equation(p)}"
     if n != _count_labels(system):
         text += f", n {n:,}"
     return replace(cell, text=text, values={**cell.values, "p": p})
@@ -271,7 +271,12 @@ def _build_table_3(tables: ScoreTables) -> ReproducedTable:
     for system in systems:
         prefix = f"{system.name}: " if len(systems) > 1 else ""
         columns += [f"{prefix}answers", f"{prefix}right, %"]
-    notes = ["Trust_OV is the paper's Table 3. Its answers by cell were not published."]
+    notes = [
+        (
+            "Trust_OV follows the paper's Table 3. The authors did not publish the answers in each "
+            "cell."
+        )
+    ]
     if tables.kind != "binary":
         notes.append("The share of right answers needs labels of two classes.")
     return ReproducedTable(
@@ -280,7 +285,7 @@ def _build_table_3(tables: ScoreTables) -> ReproducedTable:
         first="Trust_BC, Trust_FC",
         columns=columns,
         rows=rows,
-        not_comparable="the paper prints the criterion alone",
+        not_comparable="the paper prints only the criterion",
         notes=[*notes, *list_missing_intervals(columns, rows)],
     )
 
@@ -316,8 +321,8 @@ def _describe_data(setup: ReproductionSetup, tables: ScoreTables) -> str:
     counts = ", ".join(f"{one.name} {len(one.samples):,}" for one in tables.systems)
     if setup.is_bundled:
         return (
-            f"{counts} answers to questions of this project, with recorded replies; one person "
-            "read which are right."
+            f"{counts} answers to questions of this project, with recorded replies. One person "
+            "judged which are right."
         )
     return f"Answers of {setup.data} by system: {counts}."
 
@@ -325,13 +330,20 @@ def _describe_data(setup: ReproductionSetup, tables: ScoreTables) -> str:
 def _list_differences(setup: ReproductionSetup, tables: ScoreTables) -> list[str]:
     """Say what differs from the paper, of the scores that were computed."""
     by_title = {
-        "Exact Match": "Scores of common words follow the recipe that gives the paper's figures on "
-        "the authors' file: normalised and any gold answer for Exact Match, raw words and all gold "
-        "answers for BLEU (BLEU-4 with smoothing 4), the first gold answer for the others.",
-        "Trust_BC": "Trust_BC: an unreadable reply is asked for again, then replaced by another "
-        "choice; the authors' program counts it as inconsistent.",
-        "Trust_FC": "Trust_FC: passages are judged one by one by an entailer; --judge URI judges "
-        "all at once, as in the paper. The query is in other words than the paper's.",
+        "Exact Match": (
+            "Lexical scores follow the rules that yield the paper's figures on the authors' "
+            "file. Exact Match uses normalised words and any gold answer. BLEU uses raw words "
+            "and all gold answers (BLEU-4 with smoothing 4). The others use the first gold "
+            "answer."
+        ),
+        "Trust_BC": (
+            "Trust_BC: a choice with an unreadable reply is asked again, then replaced by "
+            "another choice. The authors' program counts such a reply as inconsistent."
+        ),
+        "Trust_FC": (
+            "Trust_FC: an entailer judges the passages one by one. --judge URI judges all at "
+            "once, as in the paper. The query is worded differently from the paper's."
+        ),
     }
     result = [
         difference
@@ -340,10 +352,10 @@ def _list_differences(setup: ReproductionSetup, tables: ScoreTables) -> list[str
     ]
     if setup.is_bundled:
         result += [
-            "One model of 1.5 billion weights in place of FLAN-T5, LLaMA and GPT-3.5, and 60 "
-            "questions in place of 1,000.",
-            f"Recorded were {RECORDED_CHECKS.checks} choices an answer (the paper: up to 10), "
-            "among distractors that stand in the data.",
+            "One model with 1.5 billion weights replaces FLAN-T5, LLaMA and GPT-3.5, and 60 "
+            "questions replace 1,000.",
+            f"For each answer, {RECORDED_CHECKS.checks} choices were recorded (the paper: up to "
+            "10), with distractors from the data.",
         ]
     return result
 
@@ -362,7 +374,7 @@ def _build_charts(tables: ScoreTables, table_1: ReproducedTable) -> list[Chart]:
             charts.append(
                 Chart(
                     f"{system.name}: r of each score with the labels",
-                    "A bar is the 95 % interval, its line r.",
+                    "Bar: 95 % interval. Line: r.",
                     [interval_bars(estimates)],
                 )
             )

@@ -31,8 +31,8 @@ from trustassay.statistics.intervals import Estimate
 from trustassay.text.numbers import amount
 
 NEEDED = (
-    "ratings of two raters, ratings.csv in --data: item, rater, rating; the authors' fifty "
-    "double annotations were not published"
+    "needs ratings by two raters: ratings.csv in --data (item, rater, rating); the authors did "
+    "not publish their fifty double annotations"
 )
 COLUMNS = ("answers", "Cohen's kappa")
 
@@ -121,15 +121,16 @@ def join_answers(ratings: Ratings, samples: Sequence[Sample], path: Path) -> Dou
         first = ratings.ratings[0]
         of_model = f" of model {first.model[:60]!r}" if first.model else ""
         raise InputError(
-            f"{path}: no item is the id of an answer; the first is {first.item[:60]!r}{of_model}, "
-            f"of the answers {samples[0].id[:60]!r} of model {samples[0].model or ''!r}"
+            f"{path}: no item is the id of an answer; the first item is "
+            f"{first.item[:60]!r}{of_model}, the first answer {samples[0].id[:60]!r} of model "
+            f"{samples[0].model or ''!r}"
         )
     notes = []
     if foreign:
-        notes.append(f"Left out: {amount(foreign, 'rating')} of items that are no answer here.")
+        notes.append(f"Left out: {amount(foreign, 'rating')} of items that are not in the data.")
     if other_model:
         notes.append(
-            f"Left out: {amount(other_model, 'rating')} whose model is not that of the answer."
+            f"Left out: {amount(other_model, 'rating')} whose model differs from the answer's."
         )
     if ratings.unread:
         notes.append(f"{ratings.unread.describe('ratings', 'expected 1 or 0, as in the others')}.")
@@ -152,7 +153,7 @@ def build_table_2(double_ratings: DoubleRatings) -> ReproducedTable:
         cells = [ReproducedCell(NO_FIGURE, {"value": None, "n": 0})] * len(COLUMNS)
         rows = [ReproducedRow(name, cells) for name in names]
         notes.append(
-            f"Ratings of one rater ({raters[0]}). Cohen's kappa needs a second rater of the same "
+            f"Ratings by one rater ({raters[0]}). Cohen's kappa needs a second rater of the same "
             "answers."
         )
     else:
@@ -160,14 +161,14 @@ def build_table_2(double_ratings: DoubleRatings) -> ReproducedTable:
         by_name = {**agreement.models, "Overall": agreement.overall}
         rows = [_build_kappa_row(name, by_name[name]["mean_kappa"]) for name in names]
         if len(raters) > 2:
-            notes.append(f"{len(raters)} raters: the mean of kappa over their pairs.")
+            notes.append(f"{len(raters)} raters: kappa is the mean over their pairs.")
     return ReproducedTable(
         number="Table 2",
         title="agreement of the annotators",
         first="system",
         columns=COLUMNS,
         rows=rows,
-        not_comparable="the authors' double annotations were not published",
+        not_comparable="the authors did not publish their double annotations",
         notes=[*notes, *double_ratings.notes, *list_missing_intervals(COLUMNS, rows)],
     )
 

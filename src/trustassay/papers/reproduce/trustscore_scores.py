@@ -63,7 +63,7 @@ KINDS: Mapping[Reads, str] = {
 }
 """By what a score reads, the group of its row in the paper."""
 OF_MODELS = (
-    "the paper publishes no scores of single answers, and names the model behind GPTScore alone"
+    "the paper publishes no scores of single answers, and names only the model behind GPTScore"
 )
 OF_TRUST = "the paper's distractors, passages and scores of single answers were not published"
 
@@ -111,16 +111,16 @@ TABLE_1: Sequence[CorrelationRow] = (
 """Zheng et al. 2024, Table 1: Pearson's r with the labels of people."""
 LEXICAL = ("em", "bleu_1", "bleu_4", "rouge_l", "meteor")
 LIKELIHOODS: Mapping[str, str] = {
-    "bartscore": "--backend judge=bartscore=hf:MODEL (as facebook/bart-large-cnn)",
-    "gptscore": "--backend judge=gptscore=hf:MODEL (the paper took google/flan-t5-base)",
+    "bartscore": "needs --backend judge=bartscore=hf:MODEL (for example facebook/bart-large-cnn)",
+    "gptscore": "needs --backend judge=gptscore=hf:MODEL (the paper used google/flan-t5-base)",
 }
-"""By family, the option that gives its model."""
-BERTSCORE_MODEL = "--backend token-embedder=hf:MODEL (roberta-large as usual)"
+"""By family, why it is missing: the option that gives its model."""
+BERTSCORE_MODEL = "needs --backend token-embedder=hf:MODEL (usually roberta-large)"
 USED_BACKENDS = frozenset(
     "token_embedder judge retriever entailer generator distractors linker".split()
 )
 NO_GOLDS = "no answer in the data has gold answers (answers)"
-NO_EVIDENCE = "passages: documents in the data, or --backend retriever=bm25:FOLDER"
+NO_EVIDENCE = "needs passages: documents in the data, or --backend retriever=bm25:FOLDER"
 
 
 @dataclass
@@ -191,8 +191,8 @@ def group_systems(samples: Sequence[Sample], source: str) -> ScoreTables:
     """
     if all(sample.label is None for sample in samples):
         raise InputError(
-            f"{source}: no answer has a label; expected label (or human_eval), 1 for an answer "
-            "that people call right and 0 for a wrong one"
+            f"{source}: no answer has a label; expected label (or human_eval): 1 if people call "
+            "the answer right, 0 if they call it wrong"
         )
     read = read_labels("label", [s.label for s in samples], ids=[s.id for s in samples])
     values = np.array(read.values)
@@ -254,7 +254,7 @@ def describe_unassessed(scored: Sequence[ScoredSample]) -> str:
         return ""
     reason = without[0].reason.removeprefix("not assessable: ")
     count = f"{len(without):,} of {amount(len(scored), 'answer')}"
-    return f"{count} not assessable; the first: {reason}"
+    return f"{count} not assessable; reason for the first: {reason}"
 
 
 def compute_scores(
@@ -299,13 +299,13 @@ def assign_models(
     """Return the answers of each model, and note and list those of models that are not given."""
     if len(setup.models) > 1 and any(not sample.model for sample in samples):
         raise InputError(
-            "several --model, and answers without a model: expected the field model, the name "
-            "of the model that gave the answer"
+            "several --model, but answers without the field model; expected the name of the "
+            "model that gave the answer"
         )
     models, left_out = assign_samples(samples, setup.models)
     tables.notes += [f"Trust_BC and Trust_OV: {line}" for line in describe_left_out(left_out)]
     for name in left_out:
-        tables.missing[f"Trust_BC and Trust_OV of {name}"] = f"its model: --model {name}=URI"
+        tables.missing[f"Trust_BC and Trust_OV of {name}"] = f"needs its model: --model {name}=URI"
     return models
 
 
@@ -320,7 +320,7 @@ def name_likelihood_models(setup: ReproductionSetup) -> Mapping[str, Any]:
     if strange := [name for name in models if name not in LIKELIHOODS]:
         raise UsageError(
             f"--backend judge: expected bartscore=URI or gptscore=URI, got {strange[0][:60]!r}; "
-            "the model of the fact check is --judge URI"
+            "for the model of the fact check use --judge URI"
         )
     return models
 
@@ -400,15 +400,15 @@ def _plan_consistency(
     backends = _select_backends(setup, "generator", "distractors", "linker")
     if backends and not setup.models:
         raise UsageError(
-            f"--backend {next(iter(backends))}: it is for the distractors of Trust_BC, which needs "
-            "--model"
+            f"--backend {next(iter(backends))}: only the distractors of Trust_BC use it, and "
+            "Trust_BC needs --model"
         )
     if setup.is_bundled and not setup.models:
         recorded = {"model": open_recorded_model()}
         name = "consistency"
         return [PlannedRun(name, title, samples, RECORDED_CHECKS, recorded, is_recorded=True)]
     if not setup.models:
-        tables.missing[title] = "the model that gave the answers: --model NAME=URI"
+        tables.missing[title] = "needs the model that gave the answers: --model NAME=URI"
         return []
     runs = []
     for number, part in enumerate(assign_models(setup, tables, samples), 1):
@@ -429,7 +429,9 @@ def _plan_facts(
         UsageError: an entailer is given beside a judge, which takes its place.
     """
     if setup.judge is not None and "entailer" in setup.backends:
-        raise UsageError("--backend entailer: --judge checks the facts in its place; give one")
+        raise UsageError(
+            "--backend entailer: --judge replaces it in the fact check; give only one of them"
+        )
     backends = _select_backends(setup, "retriever", "entailer")
     if not ("retriever" in backends or any(sample.documents for sample in samples)):
         tables.missing["Trust_FC"] = NO_EVIDENCE
@@ -462,7 +464,7 @@ def _score_trust(
         verdicts |= {one.sample.id: one.assessment.verdict for one in scored}
     if not (choice_runs and fact_runs):
         absent = [title for title in ("Trust_BC", "Trust_FC") if title in tables.missing]
-        tables.missing["Trust_OV"] = f"{' and '.join(absent)}, which it combines"
+        tables.missing["Trust_OV"] = f"needs {' and '.join(absent)}"
         return
     for system in tables.systems:
         for sample in system.samples:

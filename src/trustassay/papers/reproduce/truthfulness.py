@@ -76,9 +76,10 @@ AGREEMENT_COLUMNS = ("answers", "matched", "lower", "higher", "kappa, quadratic"
 SPREAD = "mean standard deviation"
 STABILITY_COLUMNS = ("answers", SPREAD, "variance 0", "inconsistent", "replies not read")
 RATER_COLUMNS = ("answers", "equal, %", "kappa, quadratic", "alpha, ordinal")
-NO_TWO_VOTES = "no answer has two votes that could be read"
+NO_TWO_VOTES = "no answer has two readable votes"
 NOT_THE_ARTICLES = (
-    "of the article's 21 answers six are printed, and its judge, GPT-4 of 2023, cannot be asked"
+    "the article prints only six of its 21 answers, and its judge, GPT-4 of 2023, is no longer "
+    "available"
 )
 
 
@@ -143,8 +144,9 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     path = setup.find_file(*ANSWER_FILES) or (BUNDLED_ANSWERS if setup.is_bundled else None)
     if path is None:
         raise InputError(
-            f"{setup.data}: expected {', '.join(ANSWER_FILES)}: question, response, answers, and "
-            "expected, the level by rubric, as in {'truthfulness': 3, 'informativeness': 2}"
+            f"{setup.data}: expected {', '.join(ANSWER_FILES)}, with question, response, answers "
+            "and expected: the level for each rubric, for example {'truthfulness': 3, "
+            "'informativeness': 2}"
         )
     repeats, judge, judge_text = choose_judge(setup)
     answers = read_records(path, setup.selection, limits_answers=True)
@@ -157,7 +159,7 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     if not rubrics:
         raise InputError(
             f"{path}: no answer has expected.truthfulness or expected.informativeness, and there "
-            "are no ratings; expected the level, 1 to 5, that people give"
+            "are no ratings; expected levels from 1 to 5 given by people"
         )
     votes = [_judge_answers(setup, answers, rubric, repeats, judge) for rubric in rubrics]
     tables = [_build_agreement_table(votes, repeats), _build_stability_table(votes, repeats)]
@@ -169,8 +171,8 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
     ]
     if not any(ratings.values()):
         missing["Agreement of people"] = (
-            "the article asks whether people would agree; this needs ratings by two raters: "
-            "ratings-truthfulness.csv and ratings-informativeness.csv in --data"
+            "the article only asks whether people would agree; the table needs ratings by two "
+            "raters: ratings-truthfulness.csv and ratings-informativeness.csv in --data"
         )
     tables += [_build_answer_table(of_rubric) for of_rubric in votes]
     return Reproduction(
@@ -194,13 +196,13 @@ def choose_judge(setup: ReproductionSetup) -> tuple[int, Any, str]:
     if setup.judge is not None:
         return setup.repeats or REPEATS, setup.judge, setup.judge
     if not setup.is_bundled:
-        raise UsageError("truthfulness: give the judge, --judge URI, such as openai:gpt-4o-mini")
+        raise UsageError("truthfulness: needs a judge, for example --judge openai:gpt-4o-mini")
     rounds = count_recorded_rounds()
     repeats = setup.repeats or rounds
     if repeats > rounds:
         raise UsageError(
-            f"repeats: the bundled replies are of {rounds} rounds, got {repeats}; for "
-            "more give a judge, --judge URI"
+            f"repeats: expected at most {rounds}, the rounds of the bundled replies, got "
+            f"{repeats}; for more give --judge URI"
         )
     recorded = open_recorded_model(BUNDLED_REPLIES)
     return repeats, recorded, recorded.name
@@ -220,7 +222,7 @@ def find_ratings(setup: ReproductionSetup, rubric: str) -> Ratings | None:
     # A journal names the rubric of each rating; a table has ratings of one.
     if not is_journal(path):
         renamed = [f"ratings-{name}{path.suffix}" for name in RUBRICS]
-        raise InputError(f"{path}: of which rubric? Name the file {' or '.join(renamed)}")
+        raise InputError(f"{path}: does not name its rubric; rename it {' or '.join(renamed)}")
     return read_ratings(path, fields={"rating": rubric}, levels=levels)
 
 
@@ -265,14 +267,14 @@ def _build_agreement_table(votes: Sequence[RoundVotes], repeats: int) -> Reprodu
             rows.append(_build_mean_row(of_rubric))
     return ReproducedTable(
         number="Graph 1",
-        title="the judge's levels beside those that people expected",
-        first="rubric, of which votes",
+        title="the judge's levels compared with those that people expected",
+        first="rubric and votes",
         columns=AGREEMENT_COLUMNS,
         rows=rows,
         not_comparable=NOT_THE_ARTICLES,
         notes=[
-            "Lower: the judge rated lower than people expected. Intervals are over "
-            "answers; all are answers to one question, so they do not speak of other questions.",
+            "Lower: the judge's level is below the expected one. Intervals are over answers; if "
+            "all answer one question, they say nothing about other questions.",
             *list_missing_intervals(AGREEMENT_COLUMNS, rows),
             *(f"{of_rubric.rubric}: {note}" for of_rubric in votes for note in of_rubric.notes),
         ],
@@ -314,7 +316,7 @@ def _estimate_kappa(first: Floats, second: Floats, levels: Sequence[float]) -> E
     ratings = np.stack([first, second])
     value = kappa(ratings, np.ones(len(first)))
     if value is None:
-        return Estimate(None, len(first), None, "all levels are the same, or there are none")
+        return Estimate(None, len(first), None, "all levels are equal, or there are none")
     return Estimate.of(value, len(first), item_interval(kappa, ratings, scale="interval"))
 
 
@@ -368,8 +370,8 @@ def _build_stability_table(votes: Sequence[RoundVotes], repeats: int) -> Reprodu
         rows=rows,
         not_comparable=NOT_THE_ARTICLES,
         notes=[
-            "Standard deviations have n - 1 below the fraction; the article does not say which. "
-            f"Replies were drawn at temperature {TEMPERATURE:g}.",
+            "Standard deviations divide by n - 1; the article does not give its divisor. Replies "
+            f"were drawn at temperature {TEMPERATURE:g}.",
             *list_missing_intervals(STABILITY_COLUMNS, rows),
         ],
     )
@@ -381,8 +383,8 @@ def _build_rater_table(votes: RoundVotes, people: Ratings, judge: str) -> Reprod
     of_answers = [rating for rating in people.ratings if rating.item in ids]
     if not of_answers:
         raise InputError(
-            f"ratings of {votes.rubric}: no item is the id of an answer; the first is "
-            f"{people.ratings[0].item[:60]!r}, of the answers {votes.answers[0].id[:60]!r}"
+            f"ratings of {votes.rubric}: no item is the id of an answer; the first item is "
+            f"{people.ratings[0].item[:60]!r}, the first answer {votes.answers[0].id[:60]!r}"
         )
     foreign = len(people.ratings) - len(of_answers)
     people = Ratings(of_answers, people.categories, people.ordered, people.scale)
@@ -400,14 +402,14 @@ def _build_rater_table(votes: RoundVotes, people: Ratings, judge: str) -> Reprod
     rows += [
         _build_again_row(rater, figures) for rater, figures in both.intra.items() if rater in raters
     ]
-    notes = [f"The judge's level is that of most of its {votes.levels.shape[1]} votes."]
+    notes = [f"The judge's level is the majority of its {amount(votes.levels.shape[1], 'vote')}."]
     if foreign:
-        notes.append(f"Left out: {amount(foreign, 'rating')} of items that are no answer here.")
+        notes.append(f"Left out: {amount(foreign, 'rating')} of items that are not in the data.")
     if len(raters) < 2:
         rows.append(ReproducedRow("raters among themselves", [ReproducedCell(NO_FIGURE)] * 4))
         notes.append(
-            f"One rater ({raters[0]}): agreement between raters cannot be computed; it needs a "
-            "second rater of the same answers."
+            f"Ratings by one rater ({raters[0]}). Agreement between raters needs a second rater "
+            "of the same answers."
         )
     else:
         rows.append(_build_people_row(measure_agreement(people)))
@@ -417,7 +419,7 @@ def _build_rater_table(votes: RoundVotes, people: Ratings, judge: str) -> Reprod
         first="who",
         columns=RATER_COLUMNS,
         rows=rows,
-        not_comparable="the article asks the question and has no second rater",
+        not_comparable="the article asks the question but has no second rater",
         notes=[*notes, *list_missing_intervals(RATER_COLUMNS, rows)],
     )
 
@@ -516,30 +518,32 @@ def _list_differences(
     setup: ReproductionSetup, answers: Sequence[Sample], repeats: int
 ) -> list[str]:
     result = [
-        "The question to the judge and the descriptions of the levels are in other words; the "
-        "scales, the names of levels and the form of a reply (Score, then Reason) are the "
+        "The question to the judge and the descriptions of the levels are worded differently. "
+        "The scales, the names of levels and the form of a reply (Score, then Reason) are the "
         "article's.",
-        f"The judge is asked at temperature {TEMPERATURE:g}; the article names none.",
-        "A reply without a level is asked for once more, then left out and counted; the article "
-        "says nothing of such replies.",
+        f"The judge is asked at temperature {TEMPERATURE:g}; the article gives none.",
+        "After a reply without a level the judge is asked once more; then the reply is left out "
+        "and counted. The article does not mention such replies.",
         "If levels are equally frequent, the lowest counts as the majority.",
     ]
     if setup.is_bundled:
         result.insert(
             0,
-            "Question and answers were written for this project after the kinds of change that "
-            "the article describes; the expected levels are those of their author.",
+            "The question and answers were written for this project, with the kinds of change "
+            "that the article describes. Their author set the expected levels.",
         )
     if setup.judge is None:
         result.append(
-            "The bundled judge has 1.5 billion weights, and its replies were cut after "
-            f"{BUNDLED_REPLY_TOKENS} tokens, behind the score: it is an example, no judge to rely "
-            "on."
+            "The bundled judge has 1.5 billion weights. Its replies were cut after "
+            f"{BUNDLED_REPLY_TOKENS} tokens, which contain the score. It is an example, not a "
+            "reliable judge."
         )
     if repeats != REPEATS:
-        result.append(f"The article has {REPEATS} runs, this one {repeats}.")
+        result.append(f"The article has {REPEATS} runs, this reproduction {repeats}.")
     if len(answers) != ARTICLE_ANSWERS:
-        result.append(f"The article has {ARTICLE_ANSWERS} answers, this one {len(answers)}.")
+        result.append(
+            f"The article has {ARTICLE_ANSWERS} answers, this reproduction {len(answers)}."
+        )
     return result
 
 
@@ -561,12 +565,12 @@ def _build_chart(votes: RoundVotes) -> Chart:
         label = f"{name}: expected {expected}, judged {majority}; votes: {listed or 'none'}"
         total = max(sum(counts), 1)
         drawing = bars_svg([count / total for count in counts], 1.0, label, marks)
-        bars.append(Bar(name, f"people {expected}, judge {majority}", drawing))
+        bars.append(Bar(name, f"expected {expected}, judge {majority}", drawing))
     left_out = len(votes.answers) - len(bars)
     more = f" {amount(left_out, 'more answer')} not drawn." if left_out else ""
     note = Markup(
-        "Across: levels {} to {}; a bar: the share of {} for a level; {}the level that people "
-        "expected. Judge: the majority. An answer with a single bar has no variance.{}"
+        "Across: levels {} to {}. Bar: share of {} for a level. {}the level that people "
+        "expected. Judge: the majority of votes. An answer with a single bar has no variance.{}"
     ).format(upwards[0], upwards[-1], amount(votes.levels.shape[1], "vote"), MEAN, more)
     return Chart(votes.rubric, note, [Bars(bars, upwards, "thin")])
 

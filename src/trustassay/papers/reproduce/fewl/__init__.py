@@ -50,9 +50,9 @@ SOURCE = (
 )
 USED_BACKENDS = frozenset({"generator", "embedder", "similarity"})
 BUNDLED_DATA = (
-    "60 questions of this project, with right, half wrong and wrong answers made by rule from its "
-    "passages. References: five recorded answers of Qwen2.5-Coder-1.5B-Instruct, one of "
-    "Qwen2.5-Coder-0.5B-Instruct."
+    "60 questions of this project. Right, half-wrong and wrong answers were derived from its "
+    "passages by rules. References: five recorded answers by Qwen2.5-Coder-1.5B-Instruct and one "
+    "by Qwen2.5-Coder-0.5B-Instruct."
 )
 
 
@@ -104,7 +104,8 @@ def reproduce(setup: ReproductionSetup) -> Reproduction:
                 step(parts, path)
     tables = sorted(parts.tables, key=lambda table: _order_place(table.number))
     notes = [
-        f"{path.name} is not used: another file gives the same." for path in paper_files.unused
+        f"{path.name} is not used: another file provides the same tables."
+        for path in paper_files.unused
     ]
     return Reproduction(
         "fewl",
@@ -134,7 +135,7 @@ def _describe_data(setup: ReproductionSetup, paper_files: FewlFiles) -> str:
     files = f"Files: {_list_files(paper_files)}."
     if limit is not None:
         what = "the bundled set" if setup.is_bundled else "the data"
-        return f"The first {amount(limit, 'record')} of each file of {what} alone. {files}"
+        return f"Only the first {amount(limit, 'record')} of each file of {what}. {files}"
     return BUNDLED_DATA if setup.is_bundled else files
 
 
@@ -185,7 +186,9 @@ def _find_needs(setup: ReproductionSetup, paper_input: PaperInput, *, tuned: boo
     if not paper_input.groups:
         return NO_REFERENCES
     uris = list(name_models(list(setup.models), "model", many=True).values())
-    model = "--model hf:ID or a folder (it is tuned)" if tuned else "--model (it is asked)"
+    model = (
+        "--model hf:ID or a folder (the model to tune)" if tuned else "--model (the model to ask)"
+    )
     needs = [] if uris else [model]
     if tuned and uris and not (str(uris[0]).startswith("hf:") or Path(str(uris[0])).is_dir()):
         needs.append(model)
@@ -240,35 +243,37 @@ def _explain_repeats(repeats: int) -> str:
     """Return what stands before and behind a ±."""
     if repeats < 2:
         return (
-            "No ±, as there is one repeat: figures are of the references as recorded, and `single` "
-            "is the first of them. Intervals: 95 %, over questions."
+            "No ±, because there is only one repeat. Figures are for the references as recorded, "
+            "and `single` is the first of them. Intervals: 95 %, over questions."
         )
     return (
-        f"A number before ± is the mean over {repeats} repeats, the one behind it their standard "
-        "deviation. In each repeat, for every question as many reference answers are drawn with "
-        "replacement as there are (`single` takes the first that is drawn); no model is asked "
-        "again. The paper does not say what its ± repeats. Intervals: 95 %, over questions, of the "
-        "same mean. In reproduction.json, `as_recorded` is the figure without drawing, where "
-        "`single` is the first recorded reference."
+        f"Figures with ± are the mean and standard deviation over {repeats} repeats. Each repeat "
+        "draws the reference answers of every question with replacement, as many as there are; "
+        "`single` is the first one drawn. No model is asked again. The paper does not say what "
+        "its ± repeats. Intervals: 95 %, over questions, of the same mean. In reproduction.json, "
+        "`as_recorded` is the figure without drawing, with the first recorded reference as "
+        "`single`."
     )
 
 
 def _list_differences(setup: ReproductionSetup) -> list[str]:
     """Return what differs from the paper."""
-    similarity = setup.backends.get("similarity", "cosine of the embedded embedder")
+    similarity = setup.backends.get("similarity", "the cosine of the built-in embedder")
     return [
-        f"The similarity is {similarity}, not Vectara's model: scores have another scale, and the "
-        "penalty weighs more (--backend similarity=consistency is nearer to the paper's).",
+        f"The similarity is {similarity}, not Vectara's model. Scores therefore have another "
+        "scale, and the penalty has more weight. --backend similarity=consistency is closer to "
+        "the paper.",
         _explain_repeats(setup.repeats or REPEATS),
-        "A tie is no win.",
-        "Each penalty averages over 10 neighbours; the paper names no number. Table 8 has 25 "
-        "random questions, as the paper. Both have a cosine of 0.8 at most.",
-        "Weights `ideal` read the labelled right and wrong answers of a question; half "
-        "hallucinated ones are neither, as the paper names them apart.",
-        "Section 4.1 gives `multi + no penalty` equal weights, Table 11 calls it expertise "
-        "weighting. We use equal weights.",
-        "Table 4 prints accuracy, although its caption says 1 - accuracy. Choices are in the order "
-        "of the file, where the right one is the first of haltt4llm: a model that prefers A gains.",
+        "A tie does not count as a win.",
+        "Each penalty averages over 10 neighbours; the paper gives no number. Table 8 uses 25 "
+        "random questions, as in the paper. Both kinds have a cosine of at most 0.8.",
+        "The weights `ideal` use the labelled right and wrong answers to a question. "
+        "Half-hallucinated answers count as neither, because the paper lists them separately.",
+        "Section 4.1 gives `multi + no penalty` equal weights, but Table 11 calls it expertise "
+        "weighting. Equal weights are used here.",
+        "Table 4 prints accuracy, although its caption says 1 - accuracy. Choices are in the "
+        "order of the file. In haltt4llm the right choice is the first one, which favours a "
+        "model that prefers A.",
     ]
 
 

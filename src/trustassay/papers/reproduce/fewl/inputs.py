@@ -27,8 +27,8 @@ BUNDLED = RECORDED / "fewl"
 PAPER_ANSWERS, PAPER_PAIRS = 5, 25
 """Answers of each reference, and wrong answers of each question, in the paper."""
 NO_REFERENCES = (
-    "needs reference answers: --reference [NAME=]URI, or a file `references*` in the folder with "
-    "`question` and `references`"
+    "needs reference answers: --reference [NAME=]URI, or a file `references*` in the folder, "
+    "with `question` and `references`"
 )
 NO_PAIRS = (
     "needs wrong and corrected answers: --backend generator=URI, or `wrong_answers` and "
@@ -112,8 +112,8 @@ def find_files(setup: ReproductionSetup) -> FewlFiles:
             f"{file.described_names} ({', '.join(file.tables)})" for file in FILES.values()
         )
         raise InputError(
-            f"{folder}: holds none of the files that the tables need, with the ending "
-            f".{', .'.join(_SUFFIXES)}: {names}"
+            f"{folder}: has none of the files that the tables need (.{', .'.join(_SUFFIXES)}): "
+            f"{names}"
         )
     return FewlFiles(paths, references, results, unused)
 
@@ -150,8 +150,8 @@ def recognise(path: Path, records: RecordSelection) -> str:
     kinds = {str(sample.metadata.get("kind")) for sample in samples}
     if first.label is None:
         raise InputError(
-            f"{path}: fits no table of the paper: expected answers with `label`, or questions with "
-            "`answers` and `incorrect_answers`"
+            f"{path}: matches no table of the paper; expected answers with `label`, or questions "
+            "with `answers` and `incorrect_answers`"
         )
     return "halueval" if kinds <= {"right", "hallucinated"} else "chale"
 

@@ -109,7 +109,7 @@ def build_ranking(
     if "choices" in samples[0].metadata:
         if not (setup.models or results):
             return (
-                "needs --model [NAME=]URI, or files test_results_*.txt of models beside the "
+                "needs --model [NAME=]URI, or files test_results_*.txt of models next to the "
                 "questions"
             )
         published = {
@@ -119,19 +119,21 @@ def build_ranking(
         }
         rates = _ask_choices(source, published, results, setup, folder / "asked")
         notes += [
-            f"{name}: the file has {rates[name].values['count']} right of "
-            f"{rates[name].values['n']}, the paper's figure is {rate.right} of {rate.n}."
+            f"{name}: {rates[name].values['count']} of {rates[name].values['n']} are right in the "
+            f"file, {rate.right} of {rate.n} in the paper."
             for name, rate in published.items()
         ]
         source = folder / "asked" / "answers.jsonl"
         selection = RecordSelection(skip_bad=selection.skip_bad)
     else:
-        notes.append("Free answers instead of choices; right by the labels of the file.")
+        notes.append(
+            "Answers are free text instead of choices. The labels in the file say which are right."
+        )
         labels_by_model = _collect_labels(samples)
         if unused := len(samples) - sum(map(len, labels_by_model.values())):
             notes.append(
-                f"Left out of the true rates: {amount(unused, 'answer')} without a model, or "
-                "without a label that can be read."
+                f"Left out of the true rates: {amount(unused, 'answer')} without a model or a "
+                "readable label."
             )
         rates = {
             name: _build_rate({"count": sum(labels), "n": len(labels)}, "")
@@ -147,7 +149,7 @@ def build_ranking(
         )
         notes += rank_notes[1:]
     else:
-        notes.append("One model only: there is nothing to rank.")
+        notes.append("There is only one model, so nothing can be ranked.")
     rows = [
         ReproducedRow(name, [rate, scores.get(name, ReproducedCell(NO_FIGURE))])
         for name, rate in sorted(rates.items(), key=lambda item: -item[1].values["value"])
@@ -266,7 +268,7 @@ def learn_from_examples(
         rows.append(ReproducedRow(f"{result.settings['judge']} ({name})", cells))
         notes += result.notes
     columns = ("baseline, %", "FEWL, %", "tie, %")
-    title = "answers after chosen examples"
+    title = "win rates of answers with chosen examples in the prompt"
     reason = "the authors published neither the examples nor the answers"
     return ReproducedTable("Table 6", title, columns, rows, reason, "judge", notes)
 
@@ -291,7 +293,7 @@ def tune_on_choices(
             for row in result.rows
         ]
         notes += result.notes
-    title = "win rate of the tuned model over the model as it was"
+    title = "win rate of the tuned model over the untuned model"
     reason = "the authors published neither the chosen answers nor the tuned models"
     return ReproducedTable("Table 7", title, ("win rate, %",), rows, reason, "answers", notes)
 
@@ -338,7 +340,7 @@ def judge_lazy_answers(source: Path, setup: ReproductionSetup, folder: Path) -> 
         ReproducedRow(row.name, [_copy_cell(cell) for cell in row.cells])
         for row in (result.rows[0], result.rows[-1])
     ]
-    title = "answers to neighbouring questions as answers to the question"
+    title = "answers to neighbouring questions, judged as answers to the question"
     reason = "Figure 2 prints no numbers, and the judge was GPT-4"
     return ReproducedTable(
         "Figure 2",
@@ -378,7 +380,7 @@ def compare_references(
         ReproducedRow(row.name, [_copy_cell(row.cells[place]) for place in places])
         for row in result.rows
     ]
-    title = "what references agree with, and ratings of their answers"
+    title = "agreement of references with wrong and corrected answers, and ratings of their answers"
     reason = "the figures print no numbers"
     return ReproducedTable(
         "Figures 3 and 4",

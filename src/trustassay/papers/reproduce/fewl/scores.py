@@ -119,7 +119,7 @@ CHALE_TABLES = (
     PairTable("Table 2", f"{_SHARE}, by weights", _ablation("nearest")),
     PairTable(
         "Table 8",
-        f"{_SHARE}; the penalty by random questions",
+        f"{_SHARE}; penalty from random questions",
         [
             _row("single + no penalty", "single"),
             _row("single + penalty", "single", "random"),
@@ -255,18 +255,19 @@ def _collect_scores(
         f"{amount(most, 'reference answer')} each."
     ]
     if most < 2:
-        notes[0] += " Rows of several references are empty."
-    notes += note_left_out(measured.left_out, "answers are left out")
+        notes[0] += " Rows for several references are empty."
+    notes += note_left_out(measured.left_out, "answer")
     no_pairs = ""
     if not has_pairs.any():
         no_pairs = next(iter(expertise.errors.values()), NO_PAIRS)
     elif not has_pairs.all():
         count = len(set(questions[has_pairs].tolist()))
         notes.append(
-            f"{name}: FEWL (Ours) and single-best count the {amount(count, 'question')} that have "
-            "wrong and corrected answers; other rows count all (reproduction.json has both)."
+            f"{name}: FEWL (Ours) and single-best use the {amount(count, 'question')} that have "
+            "wrong and corrected answers; other rows use all questions (reproduction.json has "
+            "both)."
         )
-        notes += note_left_out(expertise.errors, "answers have none")
+        notes += note_left_out(expertise.errors, "answer", "without them")
     lengths = np.array([-float(len(answer.sample.response or "")) for answer in scored])
     return GroupScores(
         name,

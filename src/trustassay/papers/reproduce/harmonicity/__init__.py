@@ -98,12 +98,11 @@ def _describe_data(setup: ReproductionSetup, data: GammaAnswers) -> str:
     models = len({answer.model for answer in data.answers})
     if setup.is_bundled and not setup.models:
         return (
-            f"{amount(n, 'bundled answer')} of {RECORDED_MODEL} (4-bit) to questions of this "
-            f"project, each with its answers to {RECORDED_PERTURBATIONS} perturbed prompts, all "
-            "recorded."
+            f"{amount(n, 'bundled answer')} by {RECORDED_MODEL} (4-bit) to questions of this "
+            f"project, each with recorded answers to {RECORDED_PERTURBATIONS} perturbed prompts."
         )
     questions = "the bundled questions" if setup.is_bundled else str(setup.data)
-    return f"{amount(n, 'answer')} of {amount(models, 'model')} to {questions}."
+    return f"{amount(n, 'answer')} by {amount(models, 'model')} to {questions}."
 
 
 def _describe_differences(
@@ -112,33 +111,37 @@ def _describe_differences(
     differences = list(data.notes)
     if embedder != PAPER_EMBEDDER:
         differences.append(
-            f"The embedder is {embedder}, the paper's text-embedding-ada-002 (--backend embedder="
-            f"{PAPER_EMBEDDER}): another scale of gamma. The paper's bound .05 is kept in the "
-            f"tables; {bound:g} is the one that belongs to this embedder."
+            f"The embedder is {embedder} instead of text-embedding-ada-002 (--backend "
+            f"embedder={PAPER_EMBEDDER}), so gamma has another scale. The tables keep the paper's "
+            f"bound .05; the bound measured for this embedder is {bound:g}."
             if bound != PAPER_BOUND
-            else f"The embedder is {embedder}, the paper's text-embedding-ada-002: another scale "
-            "of gamma, for which no bound was measured."
+            else (
+                f"The embedder is {embedder} instead of text-embedding-ada-002, so gamma has "
+                "another scale. No bound was measured for it."
+            )
         )
     if setup.is_bundled and not setup.models:
         differences += [
-            f"{RECORDED_PERTURBATIONS} perturbed prompts, 10 in the paper; recorded with seed 0.",
+            f"{RECORDED_PERTURBATIONS} perturbed prompts instead of 10, recorded with seed 0.",
             "A template asks for one short sentence, and an answer has at most 48 tokens; the "
             "paper sends the bare question.",
-            "One model, one domain, and R is right or wrong as one person read the answers.",
+            "There is one model and one domain. R is 1 or 0: one person judged which answers are "
+            "right.",
         ]
     return [
         *differences,
-        "Gamma is computed from the angle to the sum of the vectors, which is the angle to their "
-        "mean; an empty reply is replaced by that to another perturbed prompt.",
-        "Standard errors are s/√n over the answers; the paper does not say how its own are "
-        "computed.",
+        "Gamma is computed from the angle to the sum of the vectors, which equals the angle to "
+        "their mean. An empty reply is replaced by the reply to another perturbed prompt.",
+        "Standard errors are s/√n over the answers; the paper does not say how it computes its "
+        "own.",
     ]
 
 
 def _list_missing(data: GammaAnswers) -> dict[str, str]:
-    missing = {"Tables 5 and 6": "the paper's rubrics of raters, which hold no figures"}
+    missing = {"Tables 5 and 6": "the paper's rubrics for raters, which contain no figures"}
     missing["Tables 14 to 16"] = (
-        "single rated answers, chosen by hand; Tables 7 and 13 list ours with their ratings"
+        "rated answers that the authors chose by hand; Tables 7 and 13 list answers with their "
+        "ratings"
     )
     if data.ratings is None:
         missing["Agreement of raters"] = (

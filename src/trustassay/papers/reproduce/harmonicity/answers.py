@@ -195,9 +195,9 @@ def read_data(setup: ReproductionSetup) -> list[Sample]:
     )
     if not paths:
         raise InputError(
-            f"{setup.data}: expected answers.jsonl or questions.jsonl, or a file for each domain "
-            f"({', '.join(SUFFIXES)}): question; with recorded answers also response, model and "
-            "resamples; ratings.csv (item, rater, rating) gives R"
+            f"{setup.data}: expected answers.jsonl or questions.jsonl, or one file per domain "
+            f"({', '.join(SUFFIXES)}), with question; recorded answers also have response, model "
+            "and resamples; ratings.csv (item, rater, rating) gives R"
         )
     samples = []
     for path in paths:
@@ -312,7 +312,7 @@ def _check_ratings(path: Path, ratings: Ratings, samples: Sequence[Sample]) -> l
         if not rating.model and len(models) > 1:
             raise InputError(
                 f"{path}: item {rating.item} has answers of {amount(len(models), 'model')}; "
-                "expected a column model that says whose answer was rated"
+                "expected a column model that names the model of the rated answer"
             )
         model = rating.model or next(iter(models), "")
         if model in models:
@@ -321,19 +321,19 @@ def _check_ratings(path: Path, ratings: Ratings, samples: Sequence[Sample]) -> l
             unknown[f"{rating.item} of model {model}" if model else rating.item] += 1
     if not rated:
         raise InputError(
-            f"{path}: none of its items is an answer of the data (the first is "
-            f"{next(iter(unknown), 'missing')}); ids of the data are such as {samples[0].id}"
+            f"{path}: no item is the id of an answer in the data; the first item is "
+            f"{next(iter(unknown), 'missing')}, the first id in the data is {samples[0].id}"
         )
     sentences = []
     if unknown:
         names = ", ".join(list(unknown)[:MAX_LISTED_ITEMS])
         more = ", …" if len(unknown) > MAX_LISTED_ITEMS else ""
         sentences.append(
-            f"Left out: {amount(unknown.total(), 'rating')} of {amount(len(unknown), 'item')} that "
-            f"{verb(len(unknown), 'is', 'are')} none of the answers read: {names}{more}."
+            f"Left out: {amount(unknown.total(), 'rating')} of {amount(len(unknown), 'item')} "
+            f"that {verb(len(unknown), 'is', 'are')} not in the data: {names}{more}."
         )
     if unrated := len({(s.id, s.model or "") for s in samples} - rated):
-        sentences.append(f"{amount(unrated, 'answer')} of {len(samples):,} without a rating.")
+        sentences.append(f"{unrated:,} of {amount(len(samples), 'answer')} without a rating.")
     return sentences
 
 

@@ -47,13 +47,13 @@ def draw_ratings(groups: ScoreGroups) -> Chart:
                 continue
             line = row.group.line
             title = ", ".join(filter(None, (column.title, row.title)))
-            note = line_text(line) if line else "no line: too few ratings, or all of one gamma"
+            note = line_text(line) if line else "no line: too few ratings, or all at the same gamma"
             drawing = DrawingBlock(rating_svg(groups, row.group, axes, "gamma"))
             charts.append(Chart(title, note, [drawing]))
     note = (
-        "Mean rating in bins of gamma, at their mean gamma, with standard errors, and the "
-        "least-squares line through the single ratings, R = m γ + b, with 95 % intervals; dashed: "
-        "the paper's bound .05."
+        "Points: mean rating in bins of gamma, at the mean gamma of the bin, with standard "
+        "errors. Line: least-squares fit to the single ratings, R = m γ + b, with 95 % "
+        "intervals. Dashed: the paper's bound .05."
     )
     return Chart("Figure 1: ratings by gamma", note, [Panels(charts)])
 
@@ -76,8 +76,8 @@ def draw_distributions(groups: ScoreGroups) -> Chart:
         ]
         charts.append(Chart(column.title or "all answers", "", [Bars(bars, axis)]))
     note = (
-        f"Across: gamma; height: share of the answers, the tallest bar {number(100 * ridges.peak)}"
-        " %; solid line: the mean; dashed: the paper's bound .05."
+        "Across: gamma. Height: share of the answers; the tallest bar is "
+        f"{number(100 * ridges.peak)} %. Solid line: mean. Dashed line: the paper's bound .05."
     )
     return Chart("Figure 2: distribution of gamma", note, [Panels(charts)])
 
@@ -139,18 +139,18 @@ def build_gamma_map(
         )
     across, upwards = (100 * share for share in plane.shares)
     note = (
-        f"Each dot is a prompt, placed by the two largest principal components of its vector by "
-        f"{embedder} ({across:.0f} % and {upwards:.0f} % of the variance). The fuller the dot, the "
-        f"larger gamma, a mean over the models: empty is 0, full {score_text(top)}. Point at a dot "
-        "to read the prompt."
+        "Each dot is a prompt, placed by the two largest principal components of its vector by "
+        f"{embedder} ({across:.0f} % and {upwards:.0f} % of the variance). A fuller dot means a "
+        "larger gamma, averaged over the models: an empty dot is 0, a full one "
+        f"{score_text(top)}. Point at a dot to read the prompt."
     )
     table = ReproducedTable(
         "Outlook",
         "the Gamma map",
         ["prompts", "⟨γ⟩"],
         rows,
-        "the paper proposes the map and prints none",
+        "the paper proposes the map but prints none",
         "Domain",
-        ["The map is on the page; reproduction.json has the place and gamma of each prompt."],
+        ["The map is on the page; reproduction.json has the position and gamma of each prompt."],
     )
     return table, Chart("The Gamma map", note, [Panels(charts)])

@@ -41,15 +41,15 @@ from trustassay.statistics.intervals import (
     unit_mean,
 )
 from trustassay.statistics.regression import Moments
-from trustassay.text.numbers import amount, number, with_error
+from trustassay.text.numbers import amount, number, verb, with_error
 
 NO_EXAMPLES = (
-    "prompt, answers or embedder are not those of the paper's tables; of Tables 3 and 4 it does "
-    "not print the answers in full"
+    "prompt, answers or embedder differ from the paper's tables; the paper shortens the answers "
+    "of Tables 3 and 4"
 )
 NO_MEANS = "the paper's 100 questions of each domain, their answers and ratings were not published"
 NO_RATINGS = (
-    "needs ratings: ratings.csv in the folder (item, rater, rating from 0 to 5), or a label of "
+    "needs ratings: ratings.csv in the folder (item, rater, rating from 0 to 5), or a label for "
     "each answer"
 )
 MAX_LISTED_PROMPTS = 10
@@ -150,7 +150,7 @@ def _count_unchanged(data: GammaAnswers) -> list[str]:
     scale = data.scale
     wrong = sum(scale.is_wrong(answer.rating) for answer in unchanged) if scale else 0
     rated = f", {wrong:,} of them rated wrong" if scale else ""
-    return [f"{len(unchanged):,} answers have gamma 0{rated}; Table 1 is one of them."]
+    return [f"{len(unchanged):,} answers have gamma 0{rated}; Table 1 shows one of them."]
 
 
 def _choose_examples(data: GammaAnswers) -> tuple[list[tuple[str, GammaAnswer]], str]:
@@ -304,26 +304,31 @@ def _estimate_share_below(answers: Sequence[GammaAnswer], bound: float) -> Repro
 
 def _note_means(data: GammaAnswers, bound: float, embedder: str) -> list[str]:
     notes = [
-        f"0.076(21) is a mean with its standard error in the last digit; after it the 95 % "
-        f"interval, from {MIN_UNITS_FOR_MEANS} answers on ({MIN_UNITS} for shares and labels).",
+        "0.076(21) is a mean with its standard error in the last digits. The 95 % interval "
+        f"follows it if there are at least {MIN_UNITS_FOR_MEANS} answers ({MIN_UNITS} for shares "
+        "and labels).",
     ]
     if bound == PAPER_BOUND:
-        notes.append(f"The paper read .05 with text-embedding-ada-002; here it is {embedder}.")
+        notes.append(
+            f"The paper's bound .05 is for text-embedding-ada-002; the embedder here is {embedder}."
+        )
     else:
         notes.append(
-            f"The paper read .05 with text-embedding-ada-002. The bound measured for {embedder} is "
-            f"{bound:g}."
+            "The paper's bound .05 is for text-embedding-ada-002. The bound measured for "
+            f"{embedder} is {bound:g}."
         )
     if data.scale and data.scale.is_label:
         notes.append(
-            f"R is the {data.scale.name}, 1 for right and 0 for wrong, in place of the paper's "
+            f"R is the {data.scale.name}, 1 for right and 0 for wrong, instead of the paper's "
             "ratings from 0 to 5 by four people."
         )
     elif data.scale:
-        notes.append(f"R is the mean of the raters for each answer, from {data.scale.name}.")
+        notes.append(f"R is the mean over the raters of each answer, from {data.scale.name}.")
     turned = sum(answer.assessment.parts["angle_degrees"] > 90 for answer in data.answers)
     if turned:
-        notes.append(f"{turned:,} answers turn by more than 90°, where gamma falls again.")
+        notes.append(
+            f"The angle exceeds 90°, where gamma falls again, for {amount(turned, 'answer')}."
+        )
     return notes
 
 
@@ -342,9 +347,9 @@ def build_claims(data: GammaAnswers) -> ReproducedTable:
         rows,
         first="Domain",
         notes=[
-            "Counted from the means alone, without regard to their errors: the paper says that R "
-            "is best at low gamma within its uncertainties, and that gamma does not rank models; "
-            "rho near −1 would mean that gamma does. Models with equal R are not counted."
+            "Counted from the means alone, without their errors. The paper says that R is best "
+            "at low gamma within its uncertainties, and that gamma does not rank models. A rho "
+            "near −1 would mean that it does. Models with equal R are not counted."
         ],
     )
 
@@ -375,7 +380,7 @@ def _build_claims_row(name: str, means: Floats) -> ReproducedRow:
     compared = higher + int((difference < -UNCHANGED).sum())
     rho = value_of(weighted_spearman, means[:, 0], means[:, 1]) if n > 2 else None
     share = f"{higher} of {compared}" if compared else NO_FIGURE
-    reason = None if rho is not None else "it needs three models with ratings"
+    reason = None if rho is not None else "needs at least three models with ratings"
     return ReproducedRow(
         name,
         [
@@ -394,7 +399,7 @@ def build_agreement(data: GammaAnswers) -> ReproducedTable | None:
     for domain, answers in data.by_domain().items():
         raters, table = tabulate_ratings(data.ratings, answers)
         rows.append(_build_agreement_row(domain or "all answers", raters, table))
-    note = "The paper reports about 0.6 for each domain, of four raters."
+    note = "The paper reports about 0.6 for each domain, with four raters."
     return ReproducedTable(
         "Section 4",
         "agreement of the raters",
@@ -417,7 +422,7 @@ def _build_agreement_row(name: str, raters: Sequence[str], table: Floats) -> Rep
     counts = [ReproducedCell.of_count(len(raters)), ReproducedCell.of_count(n)]
     reason: str | None = None
     if len(raters) < 2:
-        reason = f"{amount(len(raters), 'rater')}: agreement needs two or more for an answer"
+        reason = f"{amount(len(raters), 'rater')}: agreement needs at least two for an answer"
     elif not n:
         reason = "no answer is rated by all raters"
     if reason:
@@ -436,7 +441,7 @@ def build_fits(groups: ScoreGroups) -> ReproducedTable:
             line = row.group.line
             n = row.group.ratings.n
             if line is None:
-                why = reason_too_few("ratings", n, 2) or "all ratings are at one gamma"
+                why = reason_too_few("ratings", n, 2) or "all ratings have the same gamma"
                 cells = [ReproducedCell(NO_FIGURE, {"value": None, "reason": why})] * 2
             else:
                 few = None if line.slope_interval else reason_too_few("ratings", n, 3)
@@ -458,8 +463,8 @@ def build_fits(groups: ScoreGroups) -> ReproducedTable:
         NO_MEANS,
         "Answers",
         [
-            "Least squares through the ratings of single answers, with Student's intervals. The "
-            "paper's m is negative and its b above 4.",
+            "Least squares on the ratings of single answers, with Student's intervals. In the "
+            "paper, m is negative and b is above 4.",
             *list_missing_intervals(columns, rows),
         ],
     )
@@ -493,14 +498,14 @@ def build_extremes(data: GammaAnswers) -> tuple[list[ReproducedTable], Mapping[s
         ]
         columns = ["Response", "γ", scale.symbol, "Model"]
         note = (
-            f"{len(rows)} of {len(wrong):,} answers that are rated wrong, of which {low:,} have "
-            "γ < .05."
+            f"Shown: {len(rows)} of {amount(len(wrong), 'answer')} rated wrong. Of all answers "
+            f"rated wrong, {low:,} {verb(low, 'has', 'have')} γ < .05."
         )
         return ReproducedTable(
             name, title, columns, rows, "", "Prompt", [note], ["Response", "Model"]
         )
 
     return [
-        build("Table 7", "wrong answers of the largest gamma", lambda answer: -answer.gamma),
-        build("Table 13", "wrong answers of the smallest gamma", lambda answer: answer.gamma),
+        build("Table 7", "wrong answers with the largest gamma", lambda answer: -answer.gamma),
+        build("Table 13", "wrong answers with the smallest gamma", lambda answer: answer.gamma),
     ], {}

@@ -67,9 +67,9 @@ RECORDED_ASCENT = AscentOptions(
 """The search of Tables 11 and 12 as the authors' program does it, with the codes of Table 12 and
 two steps as in Table 11, but 5 candidates and perturbed prompts in place of 10."""
 ASCENT_COMMAND = (
-    "the search asks a model over 200 times for one prompt: `trustassay papers attack PROMPT "
-    "--model URI --out FOLDER --step-rule extremum --candidate ball --candidates 10 --perturbation "
-    "codes --range 4095`"
+    "the search needs over 200 answers for one prompt, so run it separately: `trustassay papers "
+    "attack PROMPT --model URI --out FOLDER --step-rule extremum --candidate ball --candidates "
+    "10 --perturbation codes --range 4095`"
 )
 """How to compute Tables 11 and 12 with a model."""
 RECORDED_ASCENT_PROMPT = "Tell me about the four moons of the planet Venus."
@@ -124,7 +124,7 @@ def build_isotropy(samples: Sequence[Sample], setup: ReproductionSetup) -> Repro
         "isotropy of the perturbed prompts, by perturbation",
         list(results),
         rows,
-        "" if is_papers else "the paper has 100 questions of TruthfulQA and ada-002",
+        "" if is_papers else "the paper uses 100 questions of TruthfulQA and ada-002",
         notes=notes,
     )
 
@@ -174,14 +174,14 @@ def build_ascent(setup: ReproductionSetup) -> tuple[ReproducedTable | None, str]
         "stochastic ascent in gamma",
         ["Response", "γ"],
         [_build_step_row(start, point) for point in path],
-        "prompt and model are not the paper's",
+        "prompt and model differ from the paper's",
         "Prompt",
         [
-            f"Asked: {asked}. Each of {options.steps} steps moves to the best of "
-            f"{options.candidates} prompts that end in random characters up to U+0FFF, also when "
-            "it is less (the rule of the authors' program). ascent/ascent.html shows all prompts.",
-            f"The largest gamma that was seen is {result.best.gamma:.3f}, at step "
-            f"{result.best.step}.",
+            f"Models: {asked}. Each of {options.steps} steps moves to the best of "
+            f"{options.candidates} prompts that end in random characters up to U+0FFF, even if "
+            "its gamma is lower (the rule of the authors' program). ascent/ascent.html shows all "
+            "prompts.",
+            f"The largest gamma found is {result.best.gamma:.3f}, at step {result.best.step}.",
         ],
         ["Response"],
     )
