@@ -371,7 +371,7 @@ def test_a_budget_in_dollars_needs_a_price_before_anything_is_begun(
     said = cli(*asking, "--budget", "1usd")
     assert said.status == 2
     assert (
-        f"a budget in US dollars needs a price of {uri(server)}; give it by --prices of score"
+        f"a budget in US dollars needs the price of {uri(server)}; add it with --prices"
         in said.err
     )
     assert not (tmp_path / "run").exists()

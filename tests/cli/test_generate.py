@@ -159,7 +159,7 @@ def test_faults_of_the_input_are_named_with_file_line_and_field(
         (["--repeats", "0"], "--repeats"),
         (["--out", "."], "is a folder"),
         (["--out", "q.jsonl/a.jsonl"], "q.jsonl"),
-        (["--budget", "1usd"], "needs a price of openai:test@"),
+        (["--budget", "1usd"], "needs the price of openai:test@"),
         (["--model", "openia:x"], "did you mean openai"),
         (["--model", "openai:"], "needs a model"),
         (["--model", "openai:x@localhost:1"], "needs http:// or https:// after the @"),
