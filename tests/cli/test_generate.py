@@ -254,7 +254,7 @@ def test_so_many_calls_at_once_as_the_command_says(
     said = cli(*ASKED, "--model", model, "--calls-at-once", "8")
     assert said.status == 0
     assert server.stats()["at_once"] == 8
-    assert f"--calls-at-once 8 limits openai:test@{server.base_url} to less" in said.err
+    assert f"8 overrides the larger concurrency=300 of openai:test@{server.base_url}" in said.err
     assert "concurrency=300" in said.err
 
 

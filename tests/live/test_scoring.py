@@ -164,7 +164,7 @@ def test_more_samples_than_can_ever_be_accepted(service: Running) -> None:
         service.ask("POST", "/v1/score", b"1\n" * 2_000_000, lines),
     ):
         assert reply.status == 413
-        assert "51 samples; send 50 or fewer" in reply.error["message"]
+        assert "samples; send 50 or fewer at once" in reply.error["message"]
 
 
 def test_paths_and_methods(service: Running) -> None:

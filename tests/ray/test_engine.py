@@ -96,7 +96,11 @@ def test_what_workers_cannot_do_is_refused(
     ("samples", "address", "says"),
     [
         (9, None, "on a single machine --engine local is faster"),
-        (4_999, "10.0.0.5:6379", "with 4,999 samples, --engine local is usually faster (below 5,000 samples)"),
+        (
+            4_999,
+            "10.0.0.5:6379",
+            "with 4,999 samples, --engine local is usually faster (below 5,000 samples)",
+        ),
         (5_000, "10.0.0.5:6379", ""),
     ],
 )

@@ -265,7 +265,7 @@ def _read_state(path: Path, settings: State) -> State:
             f"{path}: was written by an earlier version, whose shares left answers out; "
             "name a new --state"
         )
-    check_settings(path, state["settings"], settings, "the days of another monitor")
+    check_settings(path, state["settings"], settings, "days counted with other settings")
     for day in state["days"].values():
         if "runs" not in day:  # an earlier version took one run a day
             day["runs"] = [{"run": day.pop("run"), "digest": day.pop("digest")}]
