@@ -73,8 +73,8 @@ class Integrations:
         Path | None,
         Flag(
             "--calibrator",
-            "Serve POST /v1/decide, which accepts or rejects answers with a calibrator from "
-            "trustassay calibrate. A request holds a score, or a sample if the calibrator is of a "
+            "Serve POST /v1/decide, which decides whether to accept an answer, with this file of "
+            "trustassay calibrate. A request has a score, or a sample if the file calibrates a "
             "metric. The file is read again when it changes.",
             metavar="FILE",
             group=INTEGRATIONS,
@@ -149,8 +149,8 @@ class Integrations:
         list[str],
         Flag(
             "--documents-in",
-            "Also use the chat messages of this role as passages, besides `documents`: tool, "
-            "system. May be given more than once.",
+            "Read passages from chat messages of this role, besides `documents`: tool, system. May "
+            "be given more than once.",
             metavar="ROLE",
             group=INTEGRATIONS,
             default=["tool"],
@@ -170,7 +170,8 @@ class Integrations:
         list[str],
         Flag(
             "--block-above",
-            "Withhold answers whose score is above this value, for metrics with low good scores.",
+            "Withhold answers whose score is above this value; for metrics whose low scores are "
+            "good.",
             metavar="METRIC=SCORE",
             group=BLOCKING,
         ),

@@ -69,7 +69,7 @@ def create_app(
 
     async def failed(_request: Request, error: Exception) -> Response:
         tell(f"a request failed: {_describe_origin(error)}")
-        return requests.fault(500, "the service failed; see its log for the place of the error")
+        return requests.fault(500, "the service failed; see its log")
 
     async def health(_request: Request) -> Response:
         if service.closing:

@@ -171,7 +171,7 @@ def _find_other_judge(calibrator: Calibrator, judge: Mapping[str, str]) -> str:
     """Return why scores are not of the judge that was calibrated; empty if they are."""
     for name, known in calibrator.score.source.judges.items():
         if name not in judge:
-            return f"the field judge lacks {name}, which the calibrator was made with"
+            return f"expected {name} in the field judge, as in the calibration"
         if judge[name] not in known:
             return f"no labelled answer of the calibration had {name} {judge[name][:60]!r}"
     return ""
