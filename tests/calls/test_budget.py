@@ -50,7 +50,7 @@ def test_budgets_are_read(text: str, amount: float, unit: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "five", "-5", "5 eur", "1.2.3", ".", "$", "k", "nan", "inf"])
 def test_what_is_no_budget_is_named(text: str) -> None:
-    with pytest.raises(ValueError, match="budget: expected 5usd or 200000") as error:
+    with pytest.raises(ValueError, match="budget: expected for example 5usd or 200000") as error:
         Budget.parse(text)
     assert repr(text) in str(error.value)
 
@@ -72,7 +72,7 @@ def test_a_price_is_found_by_model_by_backend_and_by_pattern() -> None:
     ("content", "words"),
     [
         ("{", "is not JSON"),
-        ("[]", "expected an object of prices by model"),
+        ("[]", "expected a JSON object with a price for each model"),
         ('{"m": 3}', 'm: expected {"prompt": USD, "reply": USD}'),
         ('{"m": {"prompt": 1}}', "m: expected"),
         ('{"m": {"prompt": 1, "reply": "x"}}', "m: expected"),
@@ -110,7 +110,7 @@ def ledger(amount: float, unit: str = "tokens", **others: Any) -> BudgetLedger:
 
 
 def test_a_budget_in_money_needs_a_price_of_every_paid_backend() -> None:
-    with pytest.raises(BackendError, match="needs a price of openai:x"):
+    with pytest.raises(BackendError, match="needs the price of openai:x"):
         ledger(1, "usd", paid=[GPT, "openai:x"])
     ledger(1, "usd", spent={"hf:local": Usage(5, 100, 100)})
     ledger(1, "tokens", paid=["openai:x"])

@@ -95,7 +95,7 @@ def test_strict_tells_how_many_failed_and_has_the_replies() -> None:
 
 def test_one_text_is_no_list_of_prompts() -> None:
     model = Model()
-    with pytest.raises(TypeError, match="got one text"):
+    with pytest.raises(TypeError, match="got a single text"):
         trustassay.chat(model, cache=False).ask("a prompt")
     assert model.asked == []
 

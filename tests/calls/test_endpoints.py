@@ -153,7 +153,7 @@ def test_the_ledger_never_pays_more_than_one_reply_was_misjudged_by() -> None:
 
 def test_a_budget_in_dollars_without_a_price_never_begins(tmp_path: Path) -> None:
     model = Model()
-    with pytest.raises(BackendError, match="needs a price of openai:m"):
+    with pytest.raises(BackendError, match="needs the price of openai:m"):
         trustassay.score(
             [{"question": "?"}],
             metrics="grounding",
@@ -163,7 +163,7 @@ def test_a_budget_in_dollars_without_a_price_never_begins(tmp_path: Path) -> Non
             prices=Prices(),
             out=tmp_path / "run",
         )
-    with pytest.raises(BackendError, match="needs a price of openai:m"):
+    with pytest.raises(BackendError, match="needs the price of openai:m"):
         trustassay.chat(model, budget=Budget(1, "usd")).ask(["?"])
     assert not (tmp_path / "run").exists()
     assert not model.asked

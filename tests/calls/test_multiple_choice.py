@@ -85,7 +85,7 @@ def test_what_is_to_decide_can_be_told() -> None:
     endpoint = Endpoint("The answer is B", (first,))
     assert chosen(endpoint).index == 2
     assert chosen(endpoint, by="letter") == OptionChoice(1, "letter", (), "The answer is B")
-    with pytest.raises(BackendError, match="does not give the likelihood"):
+    with pytest.raises(BackendError, match="does not return the likelihood"):
         chosen(endpoint, by="likelihood")
 
 

@@ -124,7 +124,7 @@ def test_what_stays_empty_fails(said: str) -> None:
 def test_a_reply_cut_before_it_began_is_not_asked_for_again() -> None:
     model = Saying(Reply("", "length", 5, 300, reasoning="hm"))
     (error,) = asked(model)
-    assert "it was cut before an answer began; raise max_tokens" in str(error)
+    assert "it reached the token limit before an answer began; raise max_tokens" in str(error)
     assert model.asked.total() == 1
     told = find_empty_reply_error("m", ChatRequest.of("a", max_tokens=3000), Reply("", "length"))
     assert str(told).endswith("raise max_tokens (3,000)")

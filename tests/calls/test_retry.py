@@ -180,7 +180,7 @@ def test_an_endpoint_that_asks_for_a_day_counts_as_gone() -> None:
         found = await calls(place, server, 1000)
         assert now() < 60
         assert len(server.began) < 20
-        assert "asks to wait 86,400 s, so no more requests are sent" in str(found[-1])
+        assert "asks for a wait of 86,400 s, so no more requests are sent" in str(found[-1])
 
     run(work)
 

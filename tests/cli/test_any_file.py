@@ -253,7 +253,7 @@ def test_standard_input_cannot_be_watched(cli: Cli) -> None:
     options = ("--metric", "faithfulness", "--threshold", "0.5", "--out", "w", *LEXICAL)
     said = cli("score", "-", "--follow", *options)
     assert said.status == 2
-    assert "standard input cannot be watched; expected a file that grows" in said.err
+    assert "standard input cannot be followed; expected a file that grows" in said.err
 
 
 def test_two_fields_of_passages_add_up_and_no_other_field_is_named_twice(

@@ -134,7 +134,7 @@ def test_the_cache_may_lie_anywhere_and_may_be_damaged(
     (tmp_path / "bad" / "calls.sqlite").write_bytes(b"no database at all, but long enough" * 40)
     said = cli(*asking, "bad")
     assert said.status == 2
-    assert "bad/calls.sqlite: not a store of model calls" in said.err
+    assert "bad/calls.sqlite: is not a store of model calls" in said.err
     with sqlite3.connect(tmp_path / "later.sqlite") as later:
         later.execute("PRAGMA user_version = 99")
     later.close()
@@ -371,8 +371,7 @@ def test_a_budget_in_dollars_needs_a_price_before_anything_is_begun(
     said = cli(*asking, "--budget", "1usd")
     assert said.status == 2
     assert (
-        f"a budget in US dollars needs a price of {uri(server)}; give it by --prices of score"
-        in said.err
+        f"a budget in US dollars needs the price of {uri(server)}; add it with --prices" in said.err
     )
     assert not (tmp_path / "run").exists()
     assert server.stats()["received"] == 0

@@ -131,8 +131,8 @@ def test_what_is_said_helps(cli: Cli, whole: Path, tmp_path: Path) -> None:
     garbage(tmp_path / "whole" / "calls.sqlite")
     said = cli(*SCORE, "whole")
     assert said.status == 2
-    assert "calls.sqlite: not a store of model calls" in said.err
-    assert "remove it; its calls are then made again" in said.err
+    assert "calls.sqlite: is not a store of model calls" in said.err
+    assert "remove it, and its calls are made again" in said.err
     (tmp_path / "whole" / "calls.sqlite").unlink()
     assert cli(*SCORE, "whole").status == 0
     with sqlite3.connect(tmp_path / "whole" / "calls.sqlite") as stored:

@@ -159,7 +159,7 @@ def test_faults_of_the_input_are_named_with_file_line_and_field(
         (["--repeats", "0"], "--repeats"),
         (["--out", "."], "is a folder"),
         (["--out", "q.jsonl/a.jsonl"], "q.jsonl"),
-        (["--budget", "1usd"], "needs a price of openai:test@"),
+        (["--budget", "1usd"], "needs the price of openai:test@"),
         (["--model", "openia:x"], "did you mean openai"),
         (["--model", "openai:"], "needs a model"),
         (["--model", "openai:x@localhost:1"], "needs http:// or https:// after the @"),
@@ -254,7 +254,7 @@ def test_so_many_calls_at_once_as_the_command_says(
     said = cli(*ASKED, "--model", model, "--calls-at-once", "8")
     assert said.status == 0
     assert server.stats()["at_once"] == 8
-    assert f"--calls-at-once 8 limits openai:test@{server.base_url} to less" in said.err
+    assert f"8 overrides the larger concurrency=300 of openai:test@{server.base_url}" in said.err
     assert "concurrency=300" in said.err
 
 

@@ -75,7 +75,7 @@ def test_an_event_that_others_might_read_is_told(event: bytes) -> None:
     answers = StreamedAnswers()
     for one in read([event]):
         answers.add(one)
-    assert answers.error == "the stream holds data that is not a JSON object"
+    assert answers.error == "the stream has data that is not a JSON object"
 
 
 def test_events_without_data_are_none() -> None:

@@ -109,7 +109,7 @@ def test_a_row_of_several_answers_is_one_row() -> None:
         "knowledge": PASSAGE,
     }
     found = faithful()({name: [value, value] for name, value in row.items()})
-    reasons = [f"row {number}: row: holds several answers" for number in (1, 2)]
+    reasons = [f"row {number}: row: has several answers, expected one" for number in (1, 2)]
     assert found["faithfulness_reason"] == reasons
 
 

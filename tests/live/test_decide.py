@@ -83,7 +83,7 @@ def test_a_score_is_decided(made: Path) -> None:
     }
     decisions = several.json()["decisions"]
     assert [one["decision"] for one in decisions] == ["ask", "accept", "ask", "ask"]
-    other_scale = "the score is 93, and those of the calibration were from 0 to 1"
+    other_scale = "the score is 93, but the scores of the calibration were from 0 to 1"
     assert [one["reason"] for one in decisions] == ["", "", "there is no score", other_scale]
     assert decisions[2]["probability"] is None
 
@@ -111,7 +111,7 @@ def test_errors_name_the_field(made: Path, body: Any, field: str, message: str) 
 def test_what_is_no_object_is_refused(made: Path) -> None:
     for reply in asked(made, [0.9], {"score": 0.9, "scores": [0.9]}):
         assert reply.status_code == 400
-        assert "expected an object with score or scores" in reply.text
+        assert "expected an object with either score or scores" in reply.text
 
 
 def test_a_withdrawn_promise_accepts_nothing_from_then_on(made: Path) -> None:
@@ -122,7 +122,9 @@ def test_a_withdrawn_promise_accepts_nothing_from_then_on(made: Path) -> None:
     assert before.json()["decision"] == "accept"
     decision = after.json()
     assert (decision["decision"], decision["valid"]) == ("ask", False)
-    assert decision["reason"] == "the promise is withdrawn since 2026-10-11: 15 of 30 are wrong"
+    assert (
+        decision["reason"] == "the promise has been withdrawn since 2026-10-11: 15 of 30 are wrong"
+    )
 
 
 def test_nothing_is_decided_while_the_file_is_damaged(made: Path) -> None:
@@ -137,7 +139,7 @@ def test_nothing_is_decided_while_the_file_is_damaged(made: Path) -> None:
         {"score": 0.93},
     )
     assert [reply.status_code for reply in replies] == [500, 500, 200]
-    assert "cannot be read, so nothing is decided" in replies[0].text
+    assert "cannot be read, so no decision was made" in replies[0].text
     assert str(made) not in replies[0].text
 
 
@@ -151,7 +153,7 @@ def test_promises_of_values_of_a_field(tmp_path: Path) -> None:
     decisions = [reply.json() for reply in asked(path, *bodies, {"score": 0.8})]
     assert [one["decision"] for one in decisions] == ["ask", "accept", "ask", "ask", "ask"]
     assert [one["valid"] for one in decisions] == [True, True, False, False, False]
-    assert decisions[2]["reason"] == "there is no promise for language 'fr'"
+    assert decisions[2]["reason"] == "the calibrator makes no promise for language 'fr'"
     assert decisions[4]["at_most"] is None
 
 
@@ -202,6 +204,6 @@ def test_scores_of_another_judge_are_not_accepted(tmp_path: Path) -> None:
     same, other, unnamed, damaged = asked(path, *bodies)
     assert same.json()["decision"] == "accept"
     assert (other.json()["decision"], other.json()["valid"]) == ("ask", False)
-    assert other.json()["reason"] == "model is 'm-2', which no labelled answer had"
-    assert "expected the judge's model in the field judge" in unnamed.json()["reason"]
+    assert other.json()["reason"] == "no labelled answer of the calibration had model 'm-2'"
+    assert "expected model in the field judge, as in the calibration" in unnamed.json()["reason"]
     assert damaged.status_code == 422 and "judge" in damaged.text

@@ -173,7 +173,7 @@ def test_a_withdrawn_promise_accepts_nothing_from_then_on(made: Path) -> None:
     assert by_id("systemone", before)["p"]["accept"] is True
     row = by_id("systemone", after)["p"]
     assert (row["accept"], row["calibrated"]) == (False, True)
-    assert row["reason"] == "the promise is withdrawn since 2026-10-11: 15 of 30 are wrong"
+    assert row["reason"] == "the promise has been withdrawn since 2026-10-11: 15 of 30 are wrong"
 
 
 def test_nothing_is_answered_while_the_calibrator_is_damaged(made: Path) -> None:
@@ -200,13 +200,16 @@ def test_another_model_than_the_labelled_one_is_not_accepted(
 
 def test_a_calibrator_of_a_metric_or_of_no_probability_is_refused(tmp_path: Path) -> None:
     path = calibrator(tmp_path / "c.json", origin=ScoreOrigin("run", "grounding"))
-    with pytest.raises(InputError, match="of the metric grounding; --decisions needs one of a"):
+    with pytest.raises(
+        InputError,
+        match="calibrates the metric grounding; --decisions needs a calibrator of a column",
+    ):
         decision_model_part(path)
     made = read_calibrator(calibrator(path, [promise()]))
     scores = [float(score) for score in range(100)]
     spread = summarise_distribution(scores, list(range(100)))
     write_calibrator(replace(made, spread=spread), path)
-    with pytest.raises(InputError, match="needs one of a probability from 0 to 1"):
+    with pytest.raises(InputError, match="needs a calibrator of probabilities from 0 to 1"):
         decision_model_part(path)
 
 

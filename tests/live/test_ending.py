@@ -34,7 +34,7 @@ def test_what_is_beyond_the_capacity_is_told_to_come_again(tmp_path: Path) -> No
         both = one.score(records(2))
         assert both.status == 429
         assert int(both.headers["retry-after"]) >= 1
-        assert "2 samples of this caller are in progress" in both.error["message"]
+        assert "this caller has 2 samples in progress" in both.error["message"]
         last = threads.submit(one.score, [record(2)])
         one.until(IN_PROGRESS, 3)
         assert one.score(record(3)).status == 429
@@ -53,16 +53,19 @@ def test_a_caller_with_a_full_share_does_not_keep_others_out(tmp_path: Path) -> 
         one.until(IN_PROGRESS, 2)
         refused = one.score(record(5), **{"X-User": "a"})
         assert refused.status == 429
-        assert "each caller may have 2 at once" in refused.error["message"]
+        assert "at most 2 are allowed per caller" in refused.error["message"]
         # another caller, and one without the header, who is known by the address
         tasks.append(threads.submit(one.score, record(6), **{"X-User": "b"}))
         tasks.append(threads.submit(one.score, record(7)))
         one.until(IN_PROGRESS, 4)
         full = one.score(record(8), **{"X-User": "c"})
         assert full.status == 429
-        assert "of all callers" in full.error["message"]
+        assert "all callers have" in full.error["message"]
         too_many = one.score(records(3), **{"X-User": "c"})
-        assert (too_many.status, "has 3; send 2 " in too_many.error["message"]) == (413, True)
+        assert (too_many.status, "has 3 samples; send 2 " in too_many.error["message"]) == (
+            413,
+            True,
+        )
         (tmp_path / "go").touch()
         assert [task.result().status for task in tasks] == [200] * 3
 
@@ -199,9 +202,9 @@ def test_a_second_signal_gives_up_and_the_next_start_scores_it(tmp_path: Path) -
         (tmp_path / "go").touch()  # the batch that a model works on is waited for
         assert one.process.wait(30) == 130
         assert waiting.exception() or waiting.result().status == 503
-        assert "run the same command again to score what was accepted" in one.said
+        assert "run the same command again to score the accepted samples" in one.said
     with serving(tmp_path, *entailer, "--out", "run") as one:
-        assert "scores 1 sample accepted before" in one.said
+        assert "scoring 1 sample accepted before" in one.said
         assert one.end() == 0
     (found,) = lines(tmp_path / "run" / "assessments.jsonl")
     assert (found["id"], found["error"]) == ("q0", None)
@@ -220,12 +223,15 @@ def test_after_the_grace_period_the_rest_waits_for_the_next_start(tmp_path: Path
         assert one.end() == 130
         assert time.monotonic() - began < 15
         assert waiting.result().status == 503
-        assert "gave up 1 s after the signal (--grace): 1 sample and 1 request" in one.said
-        assert "run the same command again to score what was accepted" in one.said
+        assert (
+            "stopped 1 s after the signal (--grace) with 1 sample and 1 request in progress"
+            in one.said
+        )
+        assert "run the same command again to score the accepted samples" in one.said
     assert (tmp_path / "run" / "summary.json").exists()
     (tmp_path / "go").touch()
     with serving(tmp_path, *entailer, "--out", "run") as one:
-        assert "scores 1 sample accepted before" in one.said
+        assert "scoring 1 sample accepted before" in one.said
         assert one.end() == 0
     [assessment] = lines(tmp_path / "run" / "assessments.jsonl")
     assert (assessment["id"], assessment["error"]) == ("q0", None)
@@ -246,7 +252,10 @@ def test_an_upstream_that_streams_for_ever_is_cut_off(tmp_path: Path) -> None:
             began = time.monotonic()
             assert one.end() == 130
             assert time.monotonic() - began < 15
-            assert "0 samples and 1 request in progress; send again" in one.said
+            assert (
+                "0 samples and 1 request in progress; send requests without a reply again"
+                in one.said
+            )
             # A reply that was cut off is not taken for a complete one.
             assert isinstance(answer.exception(), HTTPException | OSError)
 

@@ -242,7 +242,7 @@ def test_a_provider_that_fails_costs_events_and_no_score(
     assert [assay["grounding"].score for assay in found] == [1.0] * 5
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["metrics"]["grounding"]
     told = capsys.readouterr().err
-    assert told.count("OpenTelemetry fails to take events: ConnectionError") == 1
+    assert told.count("OpenTelemetry does not accept events: ConnectionError") == 1
     assert "sk-12345" not in told + caplog.text
 
 
@@ -250,7 +250,9 @@ def test_without_a_provider_the_scorer_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(PROVIDER, None)
-    with pytest.raises(BackendError, match=r"no logger provider .*set_logger_provider"):
+    with pytest.raises(
+        BackendError, match=r"no OpenTelemetry logger provider .*set_logger_provider"
+    ):
         score(record(1))
 
 

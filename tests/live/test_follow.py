@@ -40,7 +40,7 @@ def watch(path: Path, out: Path, *arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (gzip.compress(b"{}", mtime=0), "is packed by gzip, to which nothing can be appended"),
+        (gzip.compress(b"{}", mtime=0), "is a gzip file, which cannot be followed"),
         ("{}\n".encode("utf-16"), "is UTF-16, expected UTF-8"),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_line_without_its_end_waits(tmp_path: Path) -> None:
         file.write(text[:20])
     code, output = watch(path, out, "--once")
     assert code == 0
-    assert f"{path}:2: has no line end yet and is not read" in output.replace("\n", "")
+    assert f"{path}:2: the line has no line end yet, so it was not read" in output.replace("\n", "")
     assert scored(out) == ["q0"]
     with path.open("a") as file:
         file.write(text[20:] + "\n")
@@ -123,7 +123,7 @@ def test_a_faulty_line_is_told_with_its_place_and_left_out(tmp_path: Path) -> No
         assert place in output
     assert "log.jsonl:5: id: 'q0' is already used by an earlier record" in output
     assert "log.jsonl:6: resamples: is missing" in output
-    assert "log.jsonl:8: record: holds answers of several systems" in output
+    assert "log.jsonl:8: record: has answers of several systems" in output
     assert "6 faulty records" in output
     assert scored(out) == ["q0", "q9"]
 
@@ -154,11 +154,11 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> N
     fresh.replace(path)
     code, output = watch(path, out, "--once")
     assert code == 0
-    assert "is another file now" in output
+    assert "this is a new file; reading from its start" in output
     path.write_text("")
     append(path, [])
     code, output = watch(path, out, "--once")
-    assert "was cut or rewritten" in output
+    assert "earlier lines have changed; reading from its start" in output
     assert scored(out) == ["q0", "q1", "q5"]
 
 
@@ -261,7 +261,7 @@ def test_a_file_that_was_cut_and_grew_again_is_noticed(tmp_path: Path) -> None:
     append(path, [record(2), *(record(i) for i in range(5, 8))])
     code, output = watch(path, out, "--once")
     assert code == 0
-    assert "was cut or rewritten" in output
+    assert "earlier lines have changed; reading from its start" in output
     assert "faulty" in output
     assert "0 faulty records" in output
     assert scored(out) == ["q0", "q1", "q2", "q5", "q6", "q7"]
@@ -372,7 +372,7 @@ def test_a_last_line_of_nested_lists_waits_for_its_end(tmp_path: Path) -> None:
         file.write("[" * 100_000)
     code, output = watch(path, out, "--once")
     assert code == 0
-    assert "has no line end yet and is not read" in output.replace("\n", "")
+    assert "the line has no line end yet, so it was not read" in output.replace("\n", "")
 
 
 def test_a_line_that_is_too_long_is_a_fault_and_the_others_are_scored(tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def test_the_tool_is_described() -> None:
     async def use(client: Any, _service: Service) -> None:
         (tool,) = (await client.list_tools()).tools
         assert tool.name == "check_answer"
-        assert "supported by the passages" in tool.description
+        assert (
+            "the passages that it was made from support each of its sentences" in tool.description
+        )
         assert tool.annotations.read_only_hint is True
         properties = tool.input_schema["properties"]
         assert set(properties) == {"question", "response", "documents", "metrics"}
@@ -243,7 +245,7 @@ def test_calls_of_a_client_count_for_its_share(tmp_path: Path) -> None:
         first, second = asyncio.run(asyncio.wait_for(call_twice(one), 30))
     assert not first.is_error
     assert second.is_error
-    assert "each caller may have 1 at once" in words(second)
+    assert "at most 1 are allowed per caller" in words(second)
 
 
 @pytest.mark.slow

@@ -177,7 +177,7 @@ def test_bad_input_is_told_and_changes_nothing(cli: Cli, runs: list[Path], tmp_p
         ([unfinished], "the run is not finished"),
         ([other], "the entailer was none, then another"),
         ([runs[0], "--figure", "faithfulness.loook"], "figure was [], now ['faithfulness.loook']"),
-        ([runs[0], "--restart", "x"], "--restart x: expected a day of a run"),
+        ([runs[0], "--restart", "x"], "--restart x: expected the day of a counted run"),
         ([runs[0], "--webhook", "file:///etc/passwd"], "--webhook: expected an address"),
     ):
         said = cli("monitor", *arguments, "--state", "s.json")
@@ -189,7 +189,10 @@ def test_bad_input_is_told_and_changes_nothing(cli: Cli, runs: list[Path], tmp_p
     for damaged in ("", "[]", '{"days": 3}'):
         Path("s.json").write_text(damaged)
         said = cli("monitor", runs[0], "--state", "s.json")
-        assert (said.status, "is no state of monitor" in said.err) == (2, True)
+        assert (said.status, "not a state file of monitor" in " ".join(said.err.split())) == (
+            2,
+            True,
+        )
 
 
 def test_two_processes_do_not_write_one_state(cli: Cli, runs: list[Path]) -> None:
@@ -401,7 +404,10 @@ def test_a_state_that_cannot_be_written_after_the_delivery_is_one_line(
     with hook([], []) as url:
         output = cli(*overdue, "--webhook", url)
     assert (output.status, output.err.count("ALARM")) == (3, 1)
-    assert "not noted as delivered ([Errno 28] No space left on device)" in output.err
+    assert (
+        "the state does not record which alarms were delivered ([Errno 28] No space left on device)"
+        in output.err
+    )
 
 
 def test_an_alarm_is_posted_although_standard_output_is_closed(
@@ -443,7 +449,7 @@ def test_alarms_are_not_hidden_by_a_run_that_was_damaged_later(
     (copies[-1] / "run.json").write_text("{")
     output = cli("monitor", copies[0], *call)
     assert (output.status, output.err.count("ALARM")) == (3, whole.err.count("ALARM"))
-    assert "no examples, as a run cannot be read" in output.err
+    assert "no examples, since a run cannot be read" in output.err
 
 
 @pytest.mark.parametrize(
@@ -493,9 +499,9 @@ def test_each_day_has_its_number_of_answers_and_the_last_run_its_age(
     clock.append("2026-10-13")
     said = cli("monitor", *runs[: len(CALM)], "--state", "s.json", "--json", "--prometheus", "p")
     assert said.status == 3, "five days without a run, of one a day"
-    assert "answers a day: 10-02: 60, 10-03: 60" in one_line(said)
+    assert "answers per day: 10-02: 60, 10-03: 60" in one_line(said)
     assert "10-08: 60; usually 60" in one_line(said)
-    assert "last run: 2026-10-08, 5 days ago; the usual gap is 1 day" in one_line(said)
+    assert "last run: 2026-10-08, 5 days ago; usually 1 day between runs" in one_line(said)
     content = json.loads(said.out)
     assert [one["answers"] for one in content["volume"]] == [60] * len(CALM)
     assert content["staleness"] == {
@@ -559,7 +565,7 @@ def test_a_folder_without_a_date_is_an_alarm_and_is_not_placed_by_its_file(
     assert days_of("s.json") == before
     alone = cli("monitor", undated, "--state", "t.json")
     assert alone.status == 3
-    assert "last run: none has a date" in alone.err
+    assert "last run: unknown, since no run has a date" in alone.err
 
 
 def test_a_run_whose_name_has_no_date_is_of_the_day_on_which_it_began(
@@ -705,7 +711,7 @@ def test_alarms_about_volume_are_posted_once(
             clock.append(today)
             assert cli(*call).status == 3
     assert [body["text"] for _, body in got] == [
-        "trustassay: stale: last run: 2026-10-03, 5 days ago; the usual gap is 1 day"
+        "trustassay: stale: last run: 2026-10-03, 5 days ago; usually 1 day between runs"
     ]
 
 

@@ -192,7 +192,7 @@ def test_what_was_taken_is_scored_before_the_end(tmp_path: Path) -> None:
         sent(service, spans(1) + spans(2)[:1])
         assert service.end(signal.SIGTERM) == 0
         assert "traces: 1 scored" in service.said
-        assert "1 trace without a root: given up" in service.said
+        assert "1 trace without a root span: given up" in service.said
     assert len(in_file(tmp_path / "e.jsonl")) == 1
 
 
@@ -203,11 +203,11 @@ def test_a_killed_service_keeps_the_spans_that_it_accepted(tmp_path: Path) -> No
         assert sent(service, [child, *spans(2)[:1]]).status == 200
         service.process.kill()
     with serving(tmp_path, *options) as service:
-        assert "goes on with 2 traces that waited in run/waiting-spans.jsonl" in service.said
+        assert "continuing with 2 traces from run/waiting-spans.jsonl" in service.said
         assert sent(service, [root]).status == 200
         service.until(SCORED, 1)
         assert service.end() == 0
-        assert "1 trace without a root: kept in run/waiting-spans.jsonl" in service.said
+        assert "1 trace without a root span: kept in run/waiting-spans.jsonl" in service.said
     [event] = in_file(tmp_path / "e.jsonl")
     # only with the passage of the span that came before the kill is it supported
     assert event["attributes"]["gen_ai.evaluation.score.value"] == 1.0
@@ -241,15 +241,15 @@ def test_a_second_signal_leaves_traces_for_the_next_start(tmp_path: Path) -> Non
         while "closing" not in service.said:
             pass
         assert service.end() == 130
-        assert "1 trace without a root: kept" in service.said
+        assert "1 trace without a root span: kept" in service.said
     (tmp_path / "go").touch()
     with serving(tmp_path, *options) as service:
-        assert "goes on with 2 traces" in service.said
+        assert "continuing with 2 traces" in service.said
         assert service.end() == 0
 
 
 def test_without_a_folder_the_command_says_that_traces_wait_in_memory(service: Running) -> None:
-    assert service.said.count("without --out, traces that wait are lost") == 1
+    assert service.said.count("without --out, waiting traces are lost") == 1
 
 
 def test_a_trace_that_is_no_answer_is_told_by_its_id_alone(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_collector_that_refuses_costs_events_and_no_score(tmp_path: Path) -> N
             service.until(SCORED, 1)
             assert service.end() == 0
             assert "events are lost: " in service.said
-            assert "events that --events did not take: 1" in service.said
+            assert "1 event could not be sent to --events" in service.said
 
 
 def test_events_wait_on_disk_for_a_collector_that_is_down(tmp_path: Path) -> None:
@@ -298,7 +298,10 @@ def test_events_wait_on_disk_for_a_collector_that_is_down(tmp_path: Path) -> Non
         sent(service, spans(1))
         service.until(SCORED, 1)
         assert service.end() == 0
-        assert "1 event in run/waiting-events.jsonl; the same command sends" in service.said
+        assert (
+            "1 event not sent yet: run/waiting-events.jsonl; run the same command again to send"
+            in service.said
+        )
     with serving(tmp_path, *options, url) as service:
         sent(service, spans(2))
         service.until(SCORED, 1)
@@ -366,7 +369,7 @@ def test_a_trace_without_a_root_is_given_up() -> None:
         receiver.take(spans(2) + spans(3) + spans(4) + spans(5), 4000, 700)  # there is room again
         return inside.in_progress
 
-    assert received(work) == (0, [f"trace {1:032x}: its root did not come"])
+    assert received(work) == (0, [f"trace {1:032x}: the root span did not arrive"])
 
 
 def test_on_a_full_disk_no_span_of_a_request_is_accepted(tmp_path: Path) -> None:
@@ -398,7 +401,7 @@ def test_events_on_disk_are_bounded(tmp_path: Path) -> None:
     asyncio.run(run())
     kept = WaitingJournal(tmp_path / "waiting-events.jsonl").read()
     assert [*kept.values()] == [[{"eventName": "kept"}]]
-    assert "events that --events did not take: 2" in messages
+    assert "2 events could not be sent to --events" in messages
 
 
 def test_too_many_traces_are_refused_together() -> None:

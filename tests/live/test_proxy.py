@@ -295,7 +295,7 @@ def test_a_redirect_is_not_followed(passing: Serving, upstream: Upstream) -> Non
         upstream.answer = sends(b"", 307, location=f"{other.url}/chat/completions")
         found = passing.chat({"Authorization": f"Bearer {KEY}"})
         assert found.status == 502
-        assert "redirects (307)" in found.json["error"]["message"]
+        assert "replied with a redirect (307)" in found.json["error"]["message"]
         assert "location" not in found.headers
         assert other.asked == []
 
@@ -689,7 +689,7 @@ def test_a_stream_that_fails_before_it_is_judged_is_an_error(
     upstream.answer = answer
     found = blocking.chat(stream=True)
     assert found.status == 502
-    assert "broke off" in found.json["error"]["message"]
+    assert "answer is incomplete" in found.json["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -698,7 +698,7 @@ def test_a_stream_that_fails_before_it_is_judged_is_an_error(
         (["--block-below", "faithfulness=high"], "expected a number or a percentage"),
         (["--block-below", "faithfulness"], "expected METRIC=SCORE"),
         (["--block-below", "faithfulness=50"], "scores from 0 to 1"),
-        (["--block-below", "grounding=0.5"], "expected a metric that is scored (faithfulness)"),
+        (["--block-below", "grounding=0.5"], "expected a metric of this service (faithfulness)"),
         (["--block-above", "faithfulness=0.5"], "use --block-below"),
         (["--documents-in", "user"], "expected tool or system"),
         (["--upstream", "ftp://x"], "expected an address"),

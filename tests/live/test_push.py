@@ -113,7 +113,7 @@ def test_a_stopped_push_goes_on_where_it_was(cli: Cli, run: Path, store: Store) 
     said = cli("push", run, "--to", "langfuse", "--json")
     assert said.status == 1
     assert "no such key" in said.err
-    assert "the same command goes on" in said.err
+    assert "run the same command again to continue" in said.err
     sent = json.loads(said.out)["sent"]
     assert 2 <= sent < 5
     with (run / "pushed.jsonl").open("ab") as file:
@@ -136,8 +136,8 @@ def test_what_is_not_taken_is_told_and_the_rest_is_sent(cli: Cli, run: Path, sto
     store.unknown = {"0" * 8 + TRACES[3][-8:]}
     said = cli("push", run, "--to", "phoenix")
     assert said.status == 1
-    assert f"not taken: {TRACES[3]}: 404: Spans with IDs" in said.err
-    assert "4 answers sent, 0 unchanged, 1 not taken" in said.err
+    assert f"refused: {TRACES[3]}: 404: Spans with IDs" in said.err
+    assert "4 answers sent, 0 unchanged, 1 refused" in said.err
     body = store.kept["faithfulness", "0" * 8 + TRACES[1][-8:], "trustassay"]
     assert (body["result"]["score"], body["result"]["label"]) == (0.0, "not found")
     assert body["result"]["explanation"].startswith("1 of 1 sentence not found")
@@ -164,7 +164,7 @@ def test_answers_of_no_trace_are_not_sent(cli: Cli, store: Store, tmp_path: Path
     said = cli("push", tmp_path / "run", "--to", "langfuse")
     assert said.status == 2
     assert "samples.jsonl:1: " in said.err
-    assert "names no trace" in said.err
+    assert "has no trace id" in said.err
     assert store.asked == []
     assert cli("push", tmp_path / "run", "--to", "langfuse", "--trace-field", "call").status == 0
     [(_, body)] = store.asked
@@ -237,7 +237,7 @@ def test_a_page_that_is_none_leaves_the_file_as_it_was(cli: Cli, store: Store) -
 @pytest.mark.parametrize("since", ["today", "2026-11-27T00:00:00"])
 def test_a_time_without_its_offset_is_refused(cli: Cli, since: str) -> None:
     said = cli("pull", "t.jsonl", "--from", "phoenix", "--since", since)
-    assert (said.status, "--since: expected a time with its offset" in said.err) == (2, True)
+    assert (said.status, "--since: expected a time with its UTC offset" in said.err) == (2, True)
 
 
 def langfuse_score(name: str, value: Any, kind: str, at: str, source: str = "EVAL") -> Any:
@@ -388,9 +388,9 @@ def listing(cursors: Iterator[str], entries: list[Any], asked: list[str]) -> Any
 
 ENDLESS = [
     # The cursors, whether pages are empty, how many pages are read, and what is said of them.
-    ((f"c{n}" for n in itertools.count()), True, 10, "10 empty pages, and each names a next one"),
-    (itertools.repeat("c"), False, 2, "a page names one before it as the next"),
-    (itertools.cycle("abc"), False, 4, "a page names one before it as the next"),
+    ((f"c{n}" for n in itertools.count()), True, 10, "does not end: 10 pages were empty"),
+    (itertools.repeat("c"), False, 2, "a page leads back to an earlier page"),
+    (itertools.cycle("abc"), False, 4, "a page leads back to an earlier page"),
     ((f"d{n}" for n in itertools.count()), False, 7, "more than 7 pages; narrow --since"),
 ]
 
@@ -421,7 +421,7 @@ def test_a_list_without_an_end_is_given_up_and_what_was_read_is_kept(
     if not is_empty:
         count = pages * len(entries)
         assert len(partial.read_text().splitlines()) == count
-        assert f"read before: {count} spans, in t.jsonl.partial" in output.err
+        assert f"{count} spans read before that: t.jsonl.partial" in output.err
 
 
 def test_observations_that_wait_for_their_root_are_kept(cli: Cli, store: Store) -> None:

@@ -147,7 +147,7 @@ def test_a_closed_scorer_says_so() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"metrics": "fewl", "entailer": None}, "looks at all samples together"),
+        ({"metrics": "fewl", "entailer": None}, "compares all samples"),
         ({"limit": 3}, "limit: not for a scorer"),
         ({"documents": 3}, "documents: not for a scorer"),
         ({"judge": "openai:x"}, "grounding does not use it"),

@@ -106,7 +106,7 @@ BAD: list[tuple[bytes, str]] = [
     (b"{", "is not JSON"),
     (b'{"question": "x"} more', "is not JSON"),
     (b'"\xff"', "is not UTF-8"),
-    (b"[]", "holds no sample"),
+    (b"[]", "has no sample"),
     (b"NaN", "not finite"),
     (b'{"label": 1e999}', "not finite"),
     (b'{"label": -Infinity}', "not finite"),
@@ -164,7 +164,7 @@ def test_more_samples_than_can_ever_be_accepted(service: Running) -> None:
         service.ask("POST", "/v1/score", b"1\n" * 2_000_000, lines),
     ):
         assert reply.status == 413
-        assert "50 samples" in reply.error["message"]
+        assert "samples; send 50 or fewer at once" in reply.error["message"]
 
 
 def test_paths_and_methods(service: Running) -> None:

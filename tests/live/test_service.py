@@ -83,20 +83,20 @@ def test_verdicts_have_a_share_of_their_own_beside_full_shares_of_samples() -> N
             one = Flow("one", 1)
             CURRENT_FLOW.set(one)
             tasks = service.begin(samples[:2])
-            with pytest.raises(BusyError, match="2 samples of this caller") as caught:
+            with pytest.raises(BusyError, match="this caller has 2 samples") as caught:
                 service.begin(samples[2:3])
             assert caught.value.retry_after_s >= 1
             # the same caller's verdicts
             CURRENT_FLOW.set(one.as_verdict())
             tasks += service.begin(samples[2:4])
-            with pytest.raises(BusyError, match="of this caller"):
+            with pytest.raises(BusyError, match="this caller has"):
                 service.begin(samples[4:5])
             # verdicts do not count: there is room for another caller's samples
             CURRENT_FLOW.set(Flow("two", 2))
             tasks += service.begin(samples[4:6])
             # all are in progress: a third one's samples wait, and his verdicts do not
             CURRENT_FLOW.set(Flow("three", 3))
-            with pytest.raises(BusyError, match="4 samples of all callers"):
+            with pytest.raises(BusyError, match="all callers have 4 samples"):
                 service.begin(samples[6:7])
             CURRENT_FLOW.set(Flow("three", 3).as_verdict())
             tasks += service.begin(samples[6:7])

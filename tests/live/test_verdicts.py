@@ -23,7 +23,7 @@ def test_an_answer_that_is_not_judged_in_time_did_not_fail_a_check(
         (verdict_of_answer,) = asyncio.run(judging.verdicts(None, {}, ["An answer."]))  # type: ignore[arg-type]
         assert verdict_of_answer.status == "not_judged"
         assert verdict_of_answer.to_dict()["status"] == "not_judged"
-        assert "did not pass a check" not in verdict_of_answer.message
+        assert "did not pass an automatic check" not in verdict_of_answer.message
         assert rules.message in verdict_of_answer.message
     passing = asyncio.run(AnswerJudging((), BlockingRules()).verdicts(None, {}, ["An answer."]))  # type: ignore[arg-type]
     assert (passing[0].status, passing[0].blocked) == ("not_judged", ())

@@ -58,5 +58,5 @@ def test_a_file_in_which_nothing_waits_is_removed(tmp_path: Path) -> None:
 def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "waiting.jsonl"
     path.write_text(f'["a",1]\n{line}\n')
-    with pytest.raises(RunFolderError, match=r"waiting\.jsonl:2: damaged .*; remove this line"):
+    with pytest.raises(RunFolderError, match=r"waiting\.jsonl:2: is damaged .*; remove this line"):
         WaitingJournal(path)

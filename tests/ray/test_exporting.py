@@ -174,7 +174,7 @@ def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
     place.mkdir()
     own = place / "part-0.parquet"
     own.write_bytes(b"own")
-    with pytest.raises(UsageError, match=r"holds other files, as 'part-0\.parquet'"):
+    with pytest.raises(UsageError, match=r"has other files, for example 'part-0\.parquet'"):
         export(run, str(place))
     own.rename(tmp_path / "part-0.parquet")
     export(run, str(place))
@@ -186,7 +186,7 @@ def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("to", "by", "message"),
     [
-        ("scores", "no_such", r"no sample has the field 'no_such' \(--by\)"),
+        ("scores", "no_such", r"--by: no sample has the field 'no_such'"),
         ("scores", "response", "response has a value of"),
         ("nosuch://x", None, "cannot be opened: Protocol not known"),
         ("s3://user:SECRET@b/x", None, "give it by the environment"),
@@ -209,7 +209,7 @@ def test_what_cannot_be_exported_is_said(
 def test_without_its_input_the_folders_must_be_named(tmp_path: Path) -> None:
     run = scored(tmp_path, 1)
     (tmp_path / "logs").rename(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="is not there any more"):
+    with pytest.raises(UsageError, match="the input was moved, or consists of several"):
         export(run, str(tmp_path / "scores"))
     assert export(run, str(tmp_path / "scores"), "day").by == ["day"]
 

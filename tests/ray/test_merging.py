@@ -115,7 +115,7 @@ def test_runs_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "a.jsonl", records(9))
     first, second = runs_of_shards(source, tmp_path, 2)
     shutil.copytree(first, tmp_path / "copy")
-    with pytest.raises(RunFolderError, match="both of shard 0"):
+    with pytest.raises(RunFolderError, match="both are runs of shard 0"):
         merge([first, second, tmp_path / "copy"], out=tmp_path / "merged")
     part = json.loads((second / "run.json").read_bytes())["input"]
     other = scored(Path(part), tmp_path / "other", seed=5)
@@ -128,7 +128,7 @@ def test_runs_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         merge([first, second], out=whole)
     source = jsonl(tmp_path / "b.jsonl", records(10))
     (tmp_path / "b").mkdir()
-    with pytest.raises(RunFolderError, match="of another input"):
+    with pytest.raises(RunFolderError, match="belongs to another input"):
         merge([first, runs_of_shards(source, tmp_path / "b", 2)[1]], out=tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
 
@@ -147,10 +147,10 @@ def test_unfinished_and_missing_shards_are_named_with_their_command(
     said = cli("merge", "runs/0", "runs/2", "--out", "merged")
     assert said.status == 2
     expected = "trustassay score 'a b.jsonl.shards/a b.jsonl.shard-2-of-3.jsonl' --metric grounding"
-    assert f"runs/2: unfinished; run again: {expected}" in said.err
+    assert f"runs/2: unfinished; to finish it, run: {expected}" in said.err
     missing = expected.replace("shard-2", "shard-1")
-    assert f"shard 1 of 3: not given; score it: {missing}" in said.err
-    command = said.err.split("score it: ")[1].split("\n")[0]
+    assert f"shard 1 of 3: its run is missing; to score it, run: {missing}" in said.err
+    command = said.err.split("to score it, run: ")[1].split("\n")[0]
     import shlex
 
     out = shlex.split(command)[-1]
@@ -205,7 +205,7 @@ def test_a_metric_that_looks_at_all_samples_refuses_a_shard(tmp_path: Path) -> N
     with pytest.raises(ValueError, match="fewl compares a sample with all others"):
         api.score(part, metrics="fewl", out=tmp_path / "run", generator=lambda _: "x")
     assert not (tmp_path / "run").exists()
-    with pytest.raises(BadInputError, match="split the whole input"):
+    with pytest.raises(BadInputError, match="divide the whole input"):
         shard(part, into=2, out=tmp_path / "again")
 
 

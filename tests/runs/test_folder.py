@@ -336,7 +336,7 @@ def test_a_line_of_another_run_is_named(finished: Path, sample: str, metric: str
 def test_a_damaged_call_store_is_named(finished: Path) -> None:
     (finished / "calls.sqlite").write_bytes(b"damaged" * 100)
     (finished / "assessments.jsonl").unlink()
-    with pytest.raises(OSError, match=r"calls\.sqlite: not a store of model calls"):
+    with pytest.raises(OSError, match=r"calls\.sqlite: is not a store of model calls"):
         score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
 
 

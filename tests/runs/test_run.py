@@ -424,4 +424,4 @@ def test_the_window_lets_an_endpoint_have_as_many_calls_as_it_takes(
         progress=True,
     )
     assert model.most == 50
-    assert "--samples-at-once 50 limits openai:m@http://h/v1 to less" in capsys.readouterr().err
+    assert "50 overrides the larger concurrency=400 of openai:m" in capsys.readouterr().err

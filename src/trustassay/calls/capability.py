@@ -150,7 +150,7 @@ class Capability(Generic[ItemT, ReplyT]):
         """Raise :class:`BackendError` if a backend cannot serve this capability."""
         if self.able is not None and not isinstance(backend, self.able):
             name = getattr(backend, "name", backend)
-            raise BackendError(f"{name} cannot be asked to {self.name}: it has no {self.stored_as}")
+            raise BackendError(f"{name}: cannot be used for {self.stored_as}")
 
 
 def numbers_to_json(values: Sequence[float]) -> str:
@@ -215,8 +215,8 @@ def _build_lookup(
         lists = getattr(backend, method)(items)
         if not isinstance(lists, Sequence) or len(lists) != len(items):
             raise BackendError(
-                f"{backend.name} returned {lists!r:.80}; expected a list of the {what}, as many "
-                f"as it was given ({len(items)})"
+                f"{backend.name} returned {lists!r:.80}; expected a list with the {what}, of "
+                f"length {len(items)}"
             )
         return [checked(backend, *both) for both in zip(items, lists, strict=True)]
 
@@ -346,7 +346,7 @@ def _build_decision_caller(model: Any, shared: RunServices) -> Remote:
 
 
 def _ask_nobody(model: Any, questions: list[DecisionQuestion]) -> Sequence[DecisionAnswer]:
-    raise BackendError(f"{model.name}: expected an endpoint; it was asked about {len(questions)}")
+    raise BackendError(f"{model.name}: expected an endpoint for {len(questions)} questions")
 
 
 DECIDE: Capability[DecisionQuestion, DecisionAnswer] = Capability(
@@ -493,7 +493,9 @@ def _search_passages(
     def search(k: int, group: list[tuple[str, int]]) -> Iterable[tuple[Passage, ...]]:
         lists = retriever.search([query for query, _ in group], k)
         if len(lists) != len(group) or any(len(passages) > k for passages in lists):
-            raise BackendError(f"{retriever.name} did not return up to {k} passages for each query")
+            raise BackendError(
+                f"{retriever.name} did not return a list of at most {k} passages for each query"
+            )
         return map(tuple, lists)
 
     # search() takes one k for all its queries.
@@ -538,9 +540,9 @@ def _read_entity(linker: Any, item: Any) -> Entity:
     except TypeError:
         pass  # a field is missing or unknown, or a place is no number
     raise BackendError(
-        f"{linker.name} returned {item!r:.80} as an entity; expected for each text a list of "
-        "Entity(id, name, start, end, details), or of dictionaries with these fields: start and "
-        "end count characters; details may be left out"
+        f"{linker.name} returned {item!r:.80} as an entity; expected, for each text, a list of "
+        "Entity(id, name, start, end, details) or of dictionaries with these fields. start and "
+        "end are character positions; details is optional"
     )
 
 
@@ -580,7 +582,9 @@ def _compute_likelihoods(
         rows = model.token_loglikelihoods(chat, [continuation for _, continuation in together])
         finite = all(math.isfinite(value) for row in rows for value in row)
         if len(rows) != len(together) or not finite:
-            raise BackendError(f"{model.name} did not return finite log-probabilities for each")
+            raise BackendError(
+                f"{model.name} did not return finite log-probabilities for each continuation"
+            )
         return [Likelihood(tuple(row)) for row in rows]
 
     return _answer_in_groups(requests, lambda request: request[0], of_one_prompt)
@@ -668,7 +672,9 @@ def _check_substitutes(
     """Return the substitutes of a request, checked, without those that are too long."""
     texts = all(isinstance(substitute, str) and substitute.strip() for substitute in substitutes)
     if len(substitutes) > request.k or not texts:
-        raise BackendError(f"{source.name} did not return up to {request.k} substitutes, all text")
+        raise BackendError(
+            f"{source.name} did not return a list of at most {request.k} non-empty texts"
+        )
     return tuple(
         substitute for substitute in substitutes if len(substitute) <= MAX_SUBSTITUTE_CHARACTERS
     )

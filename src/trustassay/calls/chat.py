@@ -107,7 +107,7 @@ class Chat:
         """Do the same as :meth:`ask` inside an event loop."""
         # A text is a sequence too: its characters would be sent as prompts.
         if isinstance(prompts, str):
-            raise TypeError("expected a list of prompts, got one text")
+            raise TypeError("expected a list of prompts, got a single text")
         # Unpack is checked by type checkers only, so check the names at run time.
         for name in parameters:
             if name not in ChatParameters.__annotations__:

@@ -275,12 +275,12 @@ class Client:
         if which and names:
             return f"this run has no {role} {which!r} (it has {', '.join(filter(None, names))})"
         if names and "" not in names:
-            return f"this run has several models as {role}: name one of {', '.join(names)}"
+            return f"this run has several models as {role}; choose one of {', '.join(names)}"
         if which:
             word = capability(name).backend
             names = self.backends.names_of_role(word)
             has = f" (it has {', '.join(names)})" if names else ""
-            return f"this run has no {which!r} among its {word}{has}"
+            return f"this run has no {word} {which!r}{has}"
         return f"this run has no {role or capability(name).backend}"
 
 

@@ -53,7 +53,7 @@ def describe_limited_endpoints(
     usual = EndpointLimits().concurrency
     result = {backend.name: find_limits(backend).concurrency for backend in backends}
     return [
-        f"{option} {asked_for} limits {name} to less than its own concurrency={own_concurrency}"
+        f"{option} {asked_for} overrides the larger concurrency={own_concurrency} of {name}"
         for name, own_concurrency in result.items()
         if asked_for and own_concurrency not in (usual, asked_for) and own_concurrency > asked_for
     ]
@@ -101,7 +101,9 @@ class Endpoints:
             )
         # Two URIs of one address must agree, or it would depend on their order which limits hold.
         if limits != endpoint.limits:
-            raise BackendError(f"{address}: has two different sets of limits in one run")
+            raise BackendError(
+                f"{address}: is used with two different sets of limits; use the same in each URI"
+            )
         return endpoint
 
     def all(self) -> dict[str, Endpoint]:

@@ -70,7 +70,9 @@ async def choose(
         raise ValueError(f"expected 2 to {len(LETTERS)} options, got {len(options)}")
     letters = LETTERS[: len(options)]
     if by == "likelihood" and not likely:
-        raise BackendError("this model does not give the likelihood of a text; choose by letter")
+        raise BackendError(
+            "by: this model does not return the likelihood of a text; expected letter"
+        )
     if likely and by != "letter":
         # Tokenizers have different tokens for "A" and " A", and a model may prefer either.
         spelled = [space + letter for space in ("", " ") for letter in letters]

@@ -146,7 +146,7 @@ class Prices:
         except ValueError as error:
             raise UsageError(f"{path}: is not JSON ({error})") from None
         if not isinstance(result, dict):
-            raise UsageError(f"{path}: expected an object of prices by model")
+            raise UsageError(f"{path}: expected a JSON object with a price for each model")
         table = {}
         for model, price in result.items():
             try:
@@ -223,7 +223,7 @@ class Budget:
                 return cls(float(count[1]) * {"": 1, "k": 1e3, "m": 1e6}[count[2]], "tokens")
         except ValueError:
             pass
-        raise UsageError(f"budget: expected 5usd or 200000 (tokens), got {text!r}")
+        raise UsageError(f"budget: expected for example 5usd or 200000 (tokens), got {text!r}")
 
     @classmethod
     def of(cls, choice: Budget | str | None) -> Budget | None:
@@ -235,7 +235,7 @@ class Budget:
         if choice is None or isinstance(choice, Budget):
             return choice
         if not isinstance(choice, str):
-            raise UsageError(f'budget: expected a text such as "5usd" or "200k", got {choice!r}')
+            raise UsageError(f'budget: expected for example "5usd" or "200k", got {choice!r}')
         return cls.parse(choice)
 
     def __str__(self) -> str:
@@ -283,8 +283,8 @@ class BudgetLedger:
             return sum(tokens)
         usd = self._prices.usd(backend, tokens)
         if usd is None:
-            advice = "give it by --prices of score, or a budget in tokens: --budget 200000"
-            raise BackendError(f"a budget in US dollars needs a price of {backend}; {advice}")
+            advice = "add it with --prices, or set the budget in tokens (--budget 200000)"
+            raise BackendError(f"a budget in US dollars needs the price of {backend}; {advice}")
         return usd
 
     async def reserve(self, backend: str, tokens: TokenCounts) -> float:
@@ -304,7 +304,7 @@ class BudgetLedger:
                 if self._reserved <= 0:
                     raise BudgetReachedError(
                         f"the budget of {self._budget} is reached; to continue, run the same "
-                        "command with a larger one"
+                        "command with a larger budget"
                     )
                 await self._settled_condition.wait()
             self._reserved += cost

@@ -76,7 +76,7 @@ def find_empty_reply_error(name: str, request: ChatRequest, reply: Reply) -> Cal
         message = f"{sum(blank)} of {len(blank)} replies are empty"
     if read.finish == "length":
         limit = f" ({request.max_tokens:,})" if request.max_tokens else ""
-        message += f": it was cut before an answer began; raise max_tokens{limit}"
+        message += f": it reached the token limit before an answer began; raise max_tokens{limit}"
     else:
         message += " except for its reasoning" if read.reasoning else ""
         message += f" (finish: {read.finish})" if read.finish not in (None, "stop") else ""

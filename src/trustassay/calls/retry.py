@@ -525,7 +525,7 @@ class Endpoint:
         after_s = error.retry_after_s or 0.0
         # The wait ends after the deadline of any call, so give up at once.
         if error.kind == "limited" and after_s > self.limits.deadline_s:
-            self._end_of_patience = f"the endpoint asks to wait {after_s:,.0f} s"
+            self._end_of_patience = f"the endpoint asks for a wait of {after_s:,.0f} s"
             self._give_up(error)
         elif self._outage.is_patience_over(call, error, now):
             patience_s = self._outage.patience_s(error)

@@ -162,8 +162,8 @@ def _is_full(error: sqlite3.Error, path: Path) -> bool:
 
 def _not_a_store_error(path: Path, error: sqlite3.Error) -> OSError:
     """Return the error for a file that is not a store of calls."""
-    message = "remove it; its calls are then made again"
-    return OSError(f"{path}: not a store of model calls ({error}); {message}")
+    message = "remove it, and its calls are made again"
+    return OSError(f"{path}: is not a store of model calls ({error}); {message}")
 
 
 class CallStore:
@@ -206,7 +206,10 @@ class CallStore:
         """Check the version, and create the tables in a new file."""
         version = self._version()
         if version not in (0, SCHEMA_VERSION):  # 0: a file that SQLite has just made
-            raise OSError(f"{path}: made by another version of trustassay (schema {version})")
+            raise OSError(
+                f"{path}: was made by another version of trustassay (schema {version}, expected "
+                f"{SCHEMA_VERSION}); use that version, or remove the file"
+            )
         # A killed process loses nothing that was committed, even without syncing to the disk.
         self._enable_journal()
         self._connection.execute("PRAGMA synchronous = OFF")

@@ -19,7 +19,7 @@ def export(
         str,
         Flag(
             "--to",
-            "Where the files go: a new folder, or a URL (s3://BUCKET/FOLDER).",
+            "The folder to create, or a URL (s3://BUCKET/FOLDER).",
             metavar="PLACE",
         ),
     ],
@@ -27,16 +27,17 @@ def export(
         str | None,
         Flag(
             "--by",
-            "Fields of the samples, or columns, with commas: each value has a folder FIELD=VALUE; "
-            "none for one folder. Default: the folders of the run's input.",
+            "Sample fields or columns to group rows by, separated by commas. Each value gets a "
+            "folder FIELD=VALUE; none writes one folder. Default: the folders of the run's input.",
             metavar="FIELD,...",
         ),
     ],
 ) -> None:
-    """Write the table of a run as Parquet files, in folders as those of its input.
+    """Write the table of a run as Parquet files, in folders like those of its input.
 
-    A row for each answer and metric, with the answer's id. Export again after the run has grown:
-    files of the earlier export are replaced. What is valid stands in _trustassay.json there.
+    The table has one row for each answer and metric, with the answer's id. If the run has grown,
+    export it again: the new files replace the earlier ones. _trustassay.json there lists the files
+    that are valid.
 
     \b
     trustassay export runs/log --to scores
@@ -47,4 +48,5 @@ def export(
 
     result = exporting.export(run, to, by, StepProgress(visible=True))
     folders = f", in folders by {', '.join(result.by)}" if result.by else ""
-    say(f"{result.rows:,} rows in {amount(result.files, 'file')}{folders}: {result.to}")
+    counts = f"{amount(result.rows, 'row')} in {amount(result.files, 'file')}"
+    say(f"{counts}{folders}: {result.to}")

@@ -19,8 +19,8 @@ def mcp(
 ) -> None:
     """Serve the tool check_answer to an MCP client, which starts this command itself.
 
-    The client and the server talk over standard input and output (the transport "stdio"). Needs
-    pip install '.[mcp]' in a clone of trustassay. Over HTTP: trustassay serve --mcp.
+    The server uses standard input and output (the transport "stdio"). It needs pip install '.[mcp]'
+    in a clone of trustassay. To serve the tool over HTTP, use trustassay serve --mcp.
 
     \b
     trustassay mcp

@@ -16,23 +16,23 @@ from trustassay.runs.options import (
 @with_options
 def merge(
     *,
-    runs: Annotated[list[Path], Flag("RUN...", "The runs of all shards.")],
-    out: Annotated[Path, Flag("--out", "The folder of the whole run.", group=OUTPUT)],
+    runs: Annotated[list[Path], Flag("RUN...", "The folders of the runs of all shards.")],
+    out: Annotated[Path, Flag("--out", "The folder to write the merged run to.", group=OUTPUT)],
     pool: Annotated[
         Path | None,
         Flag(
             "--pool",
-            "The file of all samples that the runs were given as --pool, if it was moved.",
+            "The file of all samples, if it was moved since the runs used it as --pool.",
             group=INPUT,
             rare=True,
         ),
     ],
     as_json: common.Json,
 ) -> None:
-    """Put the runs of all shards of an input together: summary, table and report as of one run.
+    """Merge the runs of all shards into one run, with summary, table and report.
 
-    Unfinished and missing shards are named with the command that finishes them. If it is
-    interrupted, run the same command again.
+    If shards are unfinished or missing, the error lists them with the command that finishes each.
+    If the merge is interrupted, run the same command again.
 
     \b
     trustassay merge runs/* --out whole

@@ -29,8 +29,8 @@ class PromiseWatching:
         Path | None,
         Flag(
             "--audit",
-            "Watch the promise of this calibrator by a few accepted answers rated each day. RUN is "
-            "then any table or run with its scores, days and these labels.",
+            "Check each day whether this calibrator's promise still holds, with human labels of a "
+            "few accepted answers. RUN is then a table or run with scores, days and labels.",
             metavar="CALIBRATOR",
         ),
     ]
@@ -38,7 +38,8 @@ class PromiseWatching:
         str,
         Flag(
             "--day",
-            "With --audit: the column with the day. Default: day, date or timestamp, or the run's.",
+            "With --audit: the column with the day. Default: the column day, date or timestamp, "
+            "else the day of the run.",
             metavar="FIELD",
             group=LABELS,
             default="",
@@ -60,10 +61,10 @@ class PromiseWatching:
     ) -> None:
         """Count what is new, print whether the promise holds, and exit with 3 if it does not."""
         if without_effect:
-            raise UsageError(f"{without_effect[0]}: has no effect with --audit")
+            raise UsageError(f"{without_effect[0]}: has no effect with --audit; leave it out")
         from trustassay.people.calibrate.answers import SourceOptions
         from trustassay.people.calibrate.promise_audit import audit_promise
-        from trustassay.text.numbers import amount
+        from trustassay.text.numbers import amount, verb
 
         assert self.audit is not None
         labels = SourceOptions(
@@ -76,21 +77,17 @@ class PromiseWatching:
             self.audit, sources, labels, day=self.day, state_path=state, restart=restart
         )
         if not result.rated:
-            say("no accepted answer is rated yet, so errors are not watched")
+            say("no accepted answer has a human label yet, so errors are not checked")
         else:
             holds = "" if result.is_alarm else "the promise holds: "
             say(
-                f"{holds}{result.wrong:,} of {amount(result.rated, 'accepted answer')}, rated on "
-                f"{amount(result.days, 'day')}, are wrong; evidence {result.evidence:,.3g}, alarm "
-                "at 20"
+                f"{holds}{result.wrong:,} of {amount(result.rated, 'labelled accepted answer')} "
+                f"on {amount(result.days, 'day')} {verb(result.wrong, 'is', 'are')} wrong; "
+                f"evidence {result.evidence:,.3g}, alarm at 20"
             )
         status = result.status if result.is_alarm else None
         if status is not None:
-            complain(
-                one_line(
-                    f"ALARM the promise is {status.status} since {status.day}: {status.reason}"
-                )
-            )
+            complain(one_line(f"ALARM promise {status.status} since {status.day}: {status.reason}"))
             for answer in result.answers:
                 complain(one_line(f"  wrong: {answer}"))
         for note in result.notes:
@@ -109,16 +106,16 @@ def monitor(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "RUN...",
-            "Folders of finished runs, one a day. Those that were counted before may be given "
-            "again; their day is the date in the name (2026-11-28), else the run's start in UTC.",
+            "Folders of finished runs, one per day. You may repeat runs that are already counted. "
+            "The day is the date in the folder's name (2026-11-28), else the run's start in UTC.",
         ),
     ],
     state: Annotated[
         Path | None,
         Flag(
             "--state",
-            "The file that keeps the days. The next call goes on with it. Needed without --audit; "
-            "with it by default CALIBRATOR.audit.json.",
+            "The file that stores the counts of all days for the next call. Required without "
+            "--audit. Default with --audit: CALIBRATOR.audit.json.",
             metavar="FILE",
         ),
     ],
@@ -127,8 +124,8 @@ def monitor(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--restart",
-            "Begin another baseline with this day, after an alarm that was dealt with; with "
-            "--audit, a suspended promise holds again from it on.",
+            "Start a new baseline on this day, after you have dealt with an alarm. With --audit, a "
+            "suspended promise holds again from this day on.",
             metavar="DAY",
             default="",
             rare=True,
@@ -138,7 +135,7 @@ def monitor(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--acknowledge",
-            "Alarms about the number of answers were dealt with, those of this day and before.",
+            "Clear alarms about missing answers and runs up to and including this day.",
             metavar="DAY",
             default="",
             rare=True,
@@ -148,20 +145,22 @@ def monitor(  # noqa: PLR0913 - one argument an option
     watching: PromiseWatching,
     as_json: Json,
 ) -> None:
-    """Say whether answers got worse since a baseline, from one run a day; may be asked daily.
+    """Test whether answers got worse than in a baseline, from one run per day.
 
-    Evidence is the gain of bets that something got worse. Without a change it reaches "alarm at" in
-    one year of a hundred at most (--promise), however often one looks. An alarm says since when,
-    lists answers, and stays until --restart.
+    "evidence" measures how strongly the data speak for a change. If nothing has changed, it
+    reaches "alarm at" in at most one year of a hundred (--promise), however often you call the
+    command. An alarm says when the change began, lists answers, and stays until --restart.
 
-    It is also an alarm if a day has too few answers or several runs, a group vanished, a run has no
-    date or is left out (these stay until --acknowledge), or the last run is too old.
+    The number of answers is checked, too. It is an alarm if a day has too few answers or several
+    runs, a group has vanished, a run has no date or is left out, or the last run is too old. All
+    but the last stay until --acknowledge.
 
-    --audit watches a calibrator's promise instead. It is withdrawn when more accepted answers are
-    wrong, and suspended when the judge or the scores have changed: nothing is accepted then.
+    --audit checks a calibrator's promise instead. The promise is withdrawn when too many accepted
+    answers are wrong, and suspended when the judge or the scores have changed. Until the promise
+    holds again, no answer is accepted.
 
     Exit status: 0 no alarm; 1 --prometheus could not be written; 2 bad input or arguments, nothing
-    was counted; 3 alarm, whatever becomes of --webhook and --prometheus.
+    was counted; 3 alarm, even if --webhook or --prometheus failed.
 
     \b
     trustassay monitor runs/2026-* --state monitor.json
@@ -179,8 +178,8 @@ def monitor(  # noqa: PLR0913 - one argument an option
         return
     flags = list_given_flags(watching)
     if flags or state is None:
-        only = f"{flags[0]}: has an effect with --audit alone" if flags else ""
-        raise UsageError(only or "--state: is needed; name the file that keeps the days")
+        only = f"{flags[0]}: needs --audit" if flags else ""
+        raise UsageError(only or "--state: is required; name the file that stores the days")
     from trustassay.live import monitor as monitoring
     from trustassay.text.numbers import amount, format_figure
 
@@ -191,7 +190,7 @@ def monitor(  # noqa: PLR0913 - one argument an option
         [Path(run) for run in runs], state, watched, restart, acknowledge, monitoring.current_day()
     )
     # step 1: the table of figures
-    headings = ("figure", "group", "before", "now", "units now", "evidence", "alarm at")
+    headings = ("figure", "group", "before", "now", "sample size", "evidence", "alarm at")
     rows = []
     for stream in result.streams:
         values = [
@@ -216,7 +215,9 @@ def monitor(  # noqa: PLR0913 - one argument an option
     say(result.staleness.in_words())
     count = amount(len(alarms) + len(result.volume_alarms), "alarm")
     first = 1 if watched.fixed else watched.baseline
-    say(f"{amount(len(result.days), 'day')}, {count}; changes are looked for after day {first}")
+    say(
+        f"{amount(len(result.days), 'day')}, {count}; the test for changes begins after day {first}"
+    )
     # step 4: what other programs get, once people can read the alarms
     status = 3 if alarms or result.volume_alarms else 0
     status = _hand_out(result, state, targets, status, as_json=as_json)

@@ -17,33 +17,45 @@ from trustassay.runs.options import (
 @with_options
 def pull(
     *,
-    file: Annotated[Path, Flag("FILE", "Where to write them, as JSON Lines (.jsonl).")],
+    file: Annotated[Path, Flag("FILE", "The JSON Lines file to write (.jsonl).")],
     store: Annotated[Store, Flag("--from", KEYS, group=DISTRIBUTED)],
     url: Url,
     project: Annotated[
         str,
-        Flag("--project", "The project of Phoenix; Langfuse's keys are of one.", default="default"),
+        Flag(
+            "--project",
+            "The Phoenix project. Langfuse does not need it: each of its keys belongs to one "
+            "project.",
+            default="default",
+        ),
     ],
     since: Annotated[
         str,
-        Flag("--since", "Traces from 2026-11-28T00:00:00Z on. Default: the oldest.", default=""),
+        Flag(
+            "--since",
+            "Read traces from this time on, for example 2026-11-28T00:00:00Z. Default: from the "
+            "oldest.",
+            default="",
+        ),
     ],
-    until: Annotated[str, Flag("--until", "Traces before this moment. Default: now.", default="")],
+    until: Annotated[
+        str, Flag("--until", "Read traces from before this time. Default: now.", default="")
+    ],
     max_pages: Annotated[
         int,
         Flag(
             "--max-pages",
-            "The most pages of 500 spans to read; more are an error.",
+            "The most pages of 500 spans to read. The command fails if there are more.",
             default=MAX_PAGES,
             least=1,
             rare=True,
         ),
     ],
 ) -> None:
-    """Read traces of Langfuse or Phoenix, with scores and ratings, into a file.
+    """Write traces from Langfuse or Phoenix, with their scores and ratings, to a file.
 
-    Exit status: 0 they are in the file; 2 bad arguments, or they cannot be read; FILE.partial then
-    has those that were read before.
+    Exit status: 0 all traces are in the file; 2 bad arguments, or the traces could not be read.
+    FILE.partial then holds what was read before the failure.
 
     \b
     trustassay pull today.jsonl --from phoenix --since 2026-11-28T00:00:00Z
@@ -56,6 +68,7 @@ def pull(
     from trustassay.core.event_loop import run_anywhere
     from trustassay.live import push as pushing
     from trustassay.live.trace_stores import STORES
+    from trustassay.text.numbers import amount
 
     # `score` recognises the layout by this name
     if file.suffix != ".jsonl":
@@ -69,9 +82,10 @@ def pull(
         if not sound:
             example = "2026-11-28T00:00:00Z"
             raise UsageError(
-                f"--{name}: expected a time with its offset, {example}, got {moment!r}"
+                f"--{name}: expected a time with its UTC offset, for example {example}, "
+                f"got {moment!r}"
             )
     chosen = STORES[store](url)
     chosen.max_pages = max_pages
     spans = run_anywhere(lambda: pushing.pull(chosen, file, project, since, until))
-    say(f"{file}: {spans:,} spans")
+    say(f"{file}: {amount(spans, 'span')}")

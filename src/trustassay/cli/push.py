@@ -18,8 +18,8 @@ Store = Literal["langfuse", "phoenix"]
 
 
 KEYS = (
-    "Which one. Keys: LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, or PHOENIX_API_KEY where it "
-    "asks for one."
+    "The trace store. Its keys come from LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, or from "
+    "PHOENIX_API_KEY if the server requires a key."
 )
 
 
@@ -27,7 +27,7 @@ Url = Annotated[
     str,
     Flag(
         "--url",
-        "Its address. Default: LANGFUSE_BASE_URL, or PHOENIX_COLLECTOR_ENDPOINT.",
+        "The address of the store. Default: LANGFUSE_BASE_URL or PHOENIX_COLLECTOR_ENDPOINT.",
         metavar="URL",
         default="",
     ),
@@ -37,14 +37,14 @@ Url = Annotated[
 @with_options
 def push(
     *,
-    run: Annotated[Path, Flag("RUN", "The folder of a finished run of traces.")],
+    run: Annotated[Path, Flag("RUN", "The folder of a finished run that scored traces.")],
     to: Annotated[Store, Flag("--to", KEYS)],
     url: Url,
     report_url: Annotated[
         str,
         Flag(
             "--report-url",
-            "Where the run's report can be seen: each comment links to its answer there.",
+            "The URL where you publish the run's report. Each comment then links to its answer.",
             metavar="URL",
             group=OUTPUT,
             default="",
@@ -54,7 +54,7 @@ def push(
         str,
         Flag(
             "--trace-field",
-            "The field with the trace's id, for records that are no traces.",
+            "The field that holds the trace id, for records that are not traces.",
             metavar="FIELD",
             group=INPUT,
             default="",
@@ -63,14 +63,14 @@ def push(
     ],
     as_json: Json,
 ) -> None:
-    """Send the scores of a run to the traces in Langfuse or Phoenix, each with its reason.
+    """Send the scores of a run to its traces in Langfuse or Phoenix, with verdicts and reasons.
 
-    What is sent again replaces what was sent before, and what did not change is not sent again: a
-    stopped call goes on where it was (pushed.jsonl in the run's folder). Scores that failed are not
-    sent.
+    Changed scores replace the ones sent before, and unchanged scores are not sent again. If a push
+    stops, the same command continues it (pushed.jsonl in the run's folder has what was sent).
+    Failed scores are not sent.
 
-    Exit status: 0 all is there; 1 some was refused, or the address does not answer; 2 bad input or
-    arguments, nothing was sent.
+    Exit status: 0 all scores were sent; 1 some were refused, or the store does not answer; 2 bad
+    input or arguments, nothing was sent.
 
     \b
     trustassay push runs/today --to langfuse
@@ -84,7 +84,7 @@ def push(
     from trustassay.live import push as pushing
     from trustassay.live.trace_stores import STORES
     from trustassay.runs.folder import RunFolder
-    from trustassay.text.numbers import amount
+    from trustassay.text.numbers import amount, verb
 
     if report_url:
         check_address(report_url, "--report-url")
@@ -94,14 +94,15 @@ def push(
     result = run_anywhere(lambda: pushing.push(folder, store, report_url, trace_field))
     # step 2: refused answers one by one, up to a limit; then why it stopped, if it did
     for line in result.refused:
-        complain(one_line(f"not taken: {line}"))
+        complain(one_line(f"refused: {line}"))
     if result.refusals > len(result.refused):
-        complain(f"... {result.refusals - len(result.refused):,} more were not taken")
+        more = result.refusals - len(result.refused)
+        complain(f"... {more:,} more {verb(more, 'was', 'were')} refused")
     if result.stopped:
-        complain(one_line(f"stopped: {result.stopped}; the same command goes on"))
+        complain(one_line(f"stopped: {result.stopped}; run the same command again to continue"))
     # step 3: one line with all counts
     counts = [amount(result.sent, "answer") + " sent", f"{result.unchanged:,} unchanged"]
-    counts += [f"{result.refusals:,} not taken"] * bool(result.refusals)
+    counts += [f"{result.refusals:,} refused"] * bool(result.refusals)
     counts += [amount(result.unscored, "score") + " failed and not sent"] * bool(result.unscored)
     say(f"{store.address}: {', '.join(counts)}")
     if as_json:

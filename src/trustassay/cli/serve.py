@@ -40,8 +40,8 @@ class Integrations:
         str | None,
         Flag(
             "--upstream",
-            "Pass chats on to this address of OpenAI's API, and add verdicts to the answers: "
-            "POST /v1/chat/completions.",
+            "Forward POST /v1/chat/completions to this OpenAI-compatible API, and add verdicts "
+            "to its answers.",
             metavar="URL",
             group=INTEGRATIONS,
         ),
@@ -50,8 +50,8 @@ class Integrations:
         str,
         Flag(
             "--upstream-key",
-            "The environment variable with the key for --upstream. Default: the key that the "
-            "client sends.",
+            "The environment variable that holds the key for --upstream. Default: forward the "
+            "key that the client sends.",
             metavar="NAME",
             group=INTEGRATIONS,
             default="",
@@ -62,7 +62,7 @@ class Integrations:
         float,
         Flag(
             "--upstream-timeout",
-            "Seconds that --upstream has for an answer.",
+            "Seconds to wait for an answer from --upstream.",
             group=INTEGRATIONS,
             default=600.0,
             least=0.1,
@@ -73,8 +73,9 @@ class Integrations:
         Path | None,
         Flag(
             "--calibrator",
-            "Decide by a file that calibrate wrote whether to accept an answer: POST /v1/decide "
-            "takes a score, or for a metric a sample. The file is read again when it changes.",
+            "Serve POST /v1/decide, which decides whether to accept an answer, with this file of "
+            "trustassay calibrate. A request has a score, or a sample if the file calibrates a "
+            "metric. The file is read again when it changes.",
             metavar="FILE",
             group=INTEGRATIONS,
         ),
@@ -83,7 +84,7 @@ class Integrations:
         str | None,
         Flag(
             "--decisions",
-            "Put questions to a decision model: POST /v1/systemone and POST /v1/decisions. With "
+            "Serve a decision model at POST /v1/systemone and POST /v1/decisions. With "
             "--calibrator, answers to yes/no questions have calibrated probabilities.",
             metavar="URI",
             group=INTEGRATIONS,
@@ -92,7 +93,7 @@ class Integrations:
     guardrail: Annotated[
         bool,
         Flag(
-            "--guardrail", "Answer LiteLLM's generic guardrail API.", group=INTEGRATIONS, rare=True
+            "--guardrail", "Serve LiteLLM's generic guardrail API.", group=INTEGRATIONS, rare=True
         ),
     ]
     mcp: Annotated[
@@ -108,7 +109,7 @@ class Integrations:
         bool,
         Flag(
             "--otlp",
-            "Take traces as OTLP sends them at /v1/traces, and score each when it is complete.",
+            "Receive OTLP traces at /v1/traces, and score each trace when it is complete.",
             group=INTEGRATIONS,
             rare=True,
         ),
@@ -117,7 +118,7 @@ class Integrations:
         float,
         Flag(
             "--settle",
-            "Seconds after its root until a trace of --otlp is complete.",
+            "Seconds to wait after a trace's root span before the trace counts as complete.",
             group=INTEGRATIONS,
             default=5.0,
             least=0.0,
@@ -128,8 +129,8 @@ class Integrations:
         str | None,
         Flag(
             "--events",
-            "Where each score of --otlp goes as an event gen_ai.evaluation.result: the address of "
-            "OTLP for logs (http://127.0.0.1:4318/v1/logs), or a file.",
+            "Send each score of --otlp as an event gen_ai.evaluation.result to this OTLP logs "
+            "endpoint (http://127.0.0.1:4318/v1/logs), or append it to this file.",
             metavar="URL|FILE",
             group=INTEGRATIONS,
             rare=True,
@@ -139,7 +140,7 @@ class Integrations:
         bool,
         Flag(
             "--explanations",
-            "Send the reasons of scores with --events, too; they may quote an answer.",
+            "Include the reasons of scores in --events. They may quote an answer.",
             group=INTEGRATIONS,
             rare=True,
         ),
@@ -148,8 +149,8 @@ class Integrations:
         list[str],
         Flag(
             "--documents-in",
-            "Whose messages in a chat are passages, besides its `documents`: tool, system. May be "
-            "given more than once.",
+            "Read passages from chat messages of this role, besides `documents`: tool, system. May "
+            "be given more than once.",
             metavar="ROLE",
             group=INTEGRATIONS,
             default=["tool"],
@@ -160,7 +161,7 @@ class Integrations:
         list[str],
         Flag(
             "--block-below",
-            "Withhold answers whose score of a metric is below this.",
+            "Withhold answers whose score of this metric is below this value.",
             metavar="METRIC=SCORE",
             group=BLOCKING,
         ),
@@ -169,7 +170,8 @@ class Integrations:
         list[str],
         Flag(
             "--block-above",
-            "The same for a metric whose lower scores are better.",
+            "Withhold answers whose score is above this value; for metrics whose low scores are "
+            "good.",
             metavar="METRIC=SCORE",
             group=BLOCKING,
         ),
@@ -186,7 +188,7 @@ class Integrations:
         str | None,
         Flag(
             "--block-message",
-            "What is said in place of an answer that is withheld.",
+            "The text that replaces a withheld answer. Default: a sentence with the reason.",
             group=BLOCKING,
         ),
     ]
@@ -217,11 +219,11 @@ class Integrations:
             roles = " or ".join(DOCUMENT_ROLES)
             raise UsageError(f"--documents-in: expected {roles}, got {unknown_roles[0]!r}")
         if self.upstream_key and not self.upstream:
-            raise UsageError("--upstream-key needs --upstream")
+            raise UsageError("--upstream-key: needs --upstream")
         blocking = self._read_blocking(metrics)
         # Only these two stand between a program and its model, and so can withhold an answer.
         if blocking and not (self.upstream or self.guardrail):
-            raise UsageError("--block-... need --upstream or --guardrail")
+            raise UsageError("--block-...: these options need --upstream or --guardrail")
         judging = AnswerJudging(self.documents_in, blocking)
         result: list[Callable[[Service], Part]] = []
         if self.calibrator:
@@ -240,7 +242,7 @@ class Integrations:
             result.append(self._build_traces_part(out))
         # Events belong to traces; without --otlp they would be ignored without a word.
         elif self.events or self.explanations:
-            raise UsageError("--events and --explanations need --otlp")
+            raise UsageError("--events and --explanations: these options need --otlp")
         # Last, since it answers for all paths below /v1 that no other part has.
         if self.upstream:
             upstream = Upstream(self.upstream, self.upstream_key, tokens, self.upstream_timeout)
@@ -269,7 +271,7 @@ class Integrations:
         from trustassay.live.verdicts import BlockingRules, read_thresholds
 
         scored_metrics = [metric_from_text(metric) for metric in metrics]
-        expected = "METRIC=SCORE, as in faithfulness=0.5"
+        expected = "METRIC=SCORE, for example faithfulness=0.5"
         below = read_pairs(self.block_below, "--block-below", expected)
         above = read_pairs(self.block_above, "--block-above", expected)
         # The metrics are built here only to check thresholds against their ranges.
@@ -283,7 +285,7 @@ Metrics = Annotated[
     list[str],
     Flag(
         "--metric",
-        "A metric and its options. May be given more than once.",
+        "A metric with its options. May be given more than once.",
         metavar="NAME[:OPTION=VALUE,...]",
         group=MODELS,
         default=["faithfulness"],
@@ -301,7 +303,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     backends: Annotated[BackendChoices, Only("model", "judge", "second", "entailer", "backends")],
     out: Annotated[
         Path | None,
-        Flag("--out", "A run's folder to which all samples and results are added.", group=OUTPUT),
+        Flag("--out", "Add all samples and results to the run in this folder.", group=OUTPUT),
     ],
     host: common.Host,
     port: common.Port = 8770,
@@ -309,7 +311,7 @@ def serve(  # noqa: PLR0913 - one argument an option
         int,
         Flag(
             "--capacity",
-            "Samples accepted and not finished, at once.",
+            "The most samples in progress at once.",
             group=SERVER,
             default=4096,
             least=1,
@@ -319,8 +321,8 @@ def serve(  # noqa: PLR0913 - one argument an option
         int | None,
         Flag(
             "--per-caller",
-            "Those of one caller: a token, else --caller-header, else an address. Default: a "
-            "quarter of --capacity.",
+            "The most samples of one caller in progress at once. Callers are told apart by "
+            "token, else by --caller-header, else by address. Default: a quarter of --capacity.",
             group=SERVER,
             least=1,
             rare=True,
@@ -330,8 +332,8 @@ def serve(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--caller-header",
-            "The header that names the caller of a request without a token; only behind a proxy "
-            "that sets it.",
+            "The header that names the caller of a request without a token. Use it only behind a "
+            "proxy that sets the header.",
             metavar="NAME",
             group=SERVER,
             default="",
@@ -342,7 +344,7 @@ def serve(  # noqa: PLR0913 - one argument an option
         int,
         Flag(
             "--per-minute",
-            "Requests of one caller in a minute.",
+            "The most requests of one caller in a minute.",
             group=SERVER,
             default=6000,
             least=1,
@@ -350,13 +352,19 @@ def serve(  # noqa: PLR0913 - one argument an option
     ],
     largest_body: Annotated[
         int,
-        Flag("--largest-body", "Bytes of a request's body.", group=SERVER, default=2**22, least=1),
+        Flag(
+            "--largest-body",
+            "The most bytes in the body of a request.",
+            group=SERVER,
+            default=2**22,
+            least=1,
+        ),
     ],
     connections: Annotated[
         int,
         Flag(
             "--connections",
-            "Connections that are open at once.",
+            "The most connections open at once.",
             group=SERVER,
             default=2048,
             least=1,
@@ -366,7 +374,7 @@ def serve(  # noqa: PLR0913 - one argument an option
         float,
         Flag(
             "--slow",
-            "Seconds in which a client must have sent a request.",
+            "Seconds that a client has to send a whole request.",
             group=SERVER,
             default=10.0,
             least=0.1,
@@ -376,7 +384,7 @@ def serve(  # noqa: PLR0913 - one argument an option
         float,
         Flag(
             "--grace",
-            "Seconds after SIGTERM or Ctrl-C to finish what was accepted; the rest is given up.",
+            "Seconds to finish accepted samples after SIGTERM or Ctrl-C. The rest is cancelled.",
             group=SERVER,
             default=20.0,
             # An end without any work takes half a second.
@@ -391,11 +399,14 @@ def serve(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Score answers over HTTP: POST /v1/score takes one sample or many.
 
-    Also /health, /metrics for Prometheus, and /openapi.json. With --upstream, --guardrail and --mcp
-    answers are judged between a program and its model. With TRUSTASSAY_SERVE_TOKEN set, each
-    request needs the token (several, with commas); --host other than this machine needs it set.
-    SIGTERM or Ctrl-C ends when everything accepted is answered, or after --grace seconds. With
-    --out, what was accepted and not scored is scored at the next start, also after a kill.
+    The service also has /health, /metrics for Prometheus, and /openapi.json. --upstream and
+    --guardrail judge the answers of a model on their way to your program; --mcp serves a tool.
+
+    If TRUSTASSAY_SERVE_TOKEN is set, each request needs this token (separate several with commas).
+    A --host other than this machine requires a token.
+
+    SIGTERM or Ctrl-C stops the service once all accepted samples are answered, or after --grace
+    seconds. With --out, the next start scores accepted samples that are left, even after a kill.
 
     \b
     trustassay serve
@@ -420,7 +431,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     # refused before any model is loaded
     if not tokens and not is_loopback(host):
         raise UsageError(
-            f"--host {host}: other machines could send requests; set a token for them in "
+            f"--host {host}: other machines could send requests without a token; set one in "
             f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
         )
     parts = integrations.build_parts(metric, tokens, out)
@@ -441,10 +452,10 @@ def serve(  # noqa: PLR0913 - one argument an option
     with open_listener(host, port) as at:
         if not is_loopback(host):
             # said after the port is bound, so that a port in use is the only message
-            say("warning: nothing is encrypted; put a proxy that speaks TLS before it")
+            say("warning: connections are not encrypted; put a TLS proxy in front of the service")
         # Only a folder remembers accepted samples.
-        again = "run the same command again to score what was accepted"
-        advice = "send again what got no reply" if out is None else again
+        again = "run the same command again to score the accepted samples"
+        advice = "send requests without a reply again" if out is None else again
         finished = serve_at(open_scorer, settings, at, say, parts, grace_s=grace, advice=advice)
     if not finished:
         # Accepted samples are lost, or wait in the folder for the next start.

@@ -13,6 +13,7 @@ from trustassay.runs.options import (
     Flag,
     RecordOptions,
 )
+from trustassay.text.numbers import amount, verb
 
 
 def shards_folder(source: str) -> Path:
@@ -28,23 +29,23 @@ def shard(
     *,
     into: Annotated[int, Flag("--into", "The number of shards, up to 400.", least=1)],
     out: Annotated[
-        Path | None, Flag("--out", "The new folder. Default: INPUT.shards.", group=OUTPUT)
+        Path | None, Flag("--out", "The folder to create. Default: INPUT.shards.", group=OUTPUT)
     ],
     records: RecordOptions,
     whole: Annotated[
         bool,
         Flag(
             "--whole",
-            "Also write all samples into one file, NAME.whole.jsonl, for metrics that compare a "
-            "sample with all others.",
+            "Also write all samples to NAME.whole.jsonl, for metrics that compare each sample "
+            "with all others.",
         ),
     ],
 ) -> None:
-    """Divide an input into shards, to be scored on several machines and merged.
+    """Divide an input into shards that several machines can score.
 
-    A sample's shard follows from its id. Score each shard into a folder of its own with the same
-    options, then give these folders to merge. Metrics that compare a sample with all others
-    (fewl) need the file that --whole writes: give it to score as --pool.
+    The id of a sample determines its shard. Score each shard into a separate folder with the same
+    options, then give these folders to trustassay merge. Metrics that compare each sample with all
+    others (fewl) need the file that --whole writes: pass it to score as --pool.
 
     \b
     trustassay shard answers.jsonl --into 8
@@ -58,12 +59,15 @@ def shard(
         source, into=into, out=target, whole=whole, progress=True, **records
     )
     for shard_file in result.shards:
-        say(f"{shard_file.path}: {shard_file.samples:,} samples")
+        say(f"{shard_file.path}: {amount(shard_file.samples, 'sample')}")
     if result.pool_path:
         say(f"{result.pool_path}: all samples")
     # With --skip-bad.
     if result.intake.faulty:
-        say(f"skipped as faulty: {result.intake.faulty}")
+        say(f"{amount(result.intake.faulty, 'faulty record')} skipped")
     # A shard follows from the hash of the id, so a small input may leave some of them empty.
     if empty := result.into - len(result.shards):
-        say(f"{empty} of {result.into} shards would be empty and have no file")
+        say(
+            f"{empty} of {amount(result.into, 'shard')} {verb(empty, 'has', 'have')} no samples "
+            "and no file"
+        )

@@ -30,6 +30,7 @@ from trustassay.live.scorer import Assay
 from trustassay.live.service import Service, ServiceSettings
 from trustassay.report.serving import MessageWriter
 from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
+from trustassay.text.numbers import amount
 
 Count = Callable[[str, int], None]
 OTHER_PATH = "other"
@@ -68,7 +69,7 @@ def create_app(
 
     async def failed(_request: Request, error: Exception) -> Response:
         tell(f"a request failed: {_describe_origin(error)}")
-        return requests.fault(500, "the service failed; its log says where")
+        return requests.fault(500, "the service failed; see its log")
 
     async def health(_request: Request) -> Response:
         if service.closing:
@@ -107,7 +108,7 @@ def build_openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
     kinds = document.pop("x-errors")
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     seconds = {"type": "integer", "minimum": 1}
-    message = "Seconds after which to send it again."
+    message = "Seconds to wait before sending the request again."
     headers = {"Retry-After": {"description": message, "required": True, "schema": seconds}}
     document["info"]["version"] = version("trustassay")
     document["paths"] = {key: document["paths"][key] for key in paths if key in document["paths"]}
@@ -204,8 +205,9 @@ def scoring_part(service: Service) -> Part:
                 for i in problems
                 for problem in requests.problems_json(problems[i])
             ]
-            listed = ", the first are listed" if len(faults) > MAX_PROBLEMS_LISTED else ""
-            message = f"nothing was accepted: {len(problems):,} faulty{listed}"
+            only = f"; the first {MAX_PROBLEMS_LISTED:,} problems are listed"
+            listed = only if len(faults) > MAX_PROBLEMS_LISTED else ""
+            message = f"nothing was accepted: {amount(len(problems), 'faulty sample')}{listed}"
             return requests.fault(422, message, problems=faults[:MAX_PROBLEMS_LISTED])
         begun = service.begin(samples)
         if many:
@@ -277,7 +279,7 @@ class _JsonLinesResponse(StreamingResponse):
             )
             error = requests.build_error(message, "invalid_sample", problems=problems)
         else:
-            message = "the service was interrupted before it was scored; send it again"
+            message = "the service stopped before this sample was scored; send the sample again"
             error = requests.build_error(message, "closing")
         return {"index": index, "id": self._samples[index].id, **error}
 
@@ -303,21 +305,21 @@ class ServiceMetrics:
             return kind(f"trustassay_{name}", words, labels, registry=self._registry, **more)
 
         counter, gauge = prometheus.Counter, prometheus.Gauge
-        message = "Replies, by the path of the route and the status."
+        message = "Replies, by path and status."
         self._replies = made(counter, "replies", message, ("path", "status"))
         message = (
-            "Samples accepted and ended: scored, failed (a metric gave no score), or given up."
+            "Accepted samples that ended: scored, failed (a metric gave no score), or given up."
         )
         self._samples = made(counter, "samples", message, ("outcome",))
-        message = "What each metric found."
+        message = "Verdicts, by metric."
         self._verdicts = made(counter, "verdicts", message, ("metric", "verdict"))
-        message = "Seconds from accepting a sample to its result."
+        message = "Seconds from the acceptance of a sample to its result."
         self._seconds = made(
             prometheus.Histogram, "sample_seconds", message, buckets=LATENCY_BUCKETS_S
         )
-        message = "Samples accepted and not finished."
+        message = "Samples in progress."
         self._in_progress = made(gauge, "samples_in_progress", message)
-        self._capacity = made(gauge, "capacity", "Samples that are accepted at once.")
+        self._capacity = made(gauge, "capacity", "The most samples in progress at once.")
         # A counter exists from its first label on: without this, a rate would miss the first event.
         for outcome in ("scored", "failed", "given_up"):
             self._samples.labels(outcome)

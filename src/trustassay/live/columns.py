@@ -32,7 +32,9 @@ class Batch:
         # process has already opened, with its loaded models.
         self._key = uuid4().hex
         if "out" in options:
-            raise UsageError("out: not for batch, whose rows several processes may score at once")
+            raise UsageError(
+                "out: batch cannot write a run, since several processes may score its rows at once"
+            )
         # Opened once to check the options, and dropped: models are loaded when its block begins.
         self._open_scorer()
 
@@ -67,7 +69,7 @@ class Batch:
         for record in read_samples(table, fields=fields, answer_span=answer_span):
             # `where` reads "table: row 12", counted from 1.
             row = int(record.where.split(": ")[1].removeprefix("row ")) - 1
-            fault = InputFault(record.where, (Problem("row", "holds several answers"),))
+            fault = InputFault(record.where, (Problem("row", "has several answers, expected one"),))
             # A chat log can hold several answers in a row. The output has one value a row, so which
             # of them it would be about is undefined.
             records[row] = fault if records[row] else record
@@ -92,7 +94,7 @@ def _collect_row(
     if isinstance(record, InputFault):
         problems: Sequence[Problem] = record.problems
     elif record is None or future is None:
-        problems = (Problem("row", "holds no answer of its own"),)
+        problems = (Problem("row", "has no answer"),)
     else:
         try:
             return future.result()

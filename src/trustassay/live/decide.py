@@ -58,8 +58,8 @@ class LiveCalibrator:
             if metric and metric not in self._metrics:
                 advice = f"add --metric {metric}"
                 if not self._metrics:
-                    advice = "--decisions needs one of a table's column, the model's probability"
-                raise InputError(f"{self._path}: is of the metric {metric}; {advice}")
+                    advice = "--decisions needs a calibrator of a column with model probabilities"
+                raise InputError(f"{self._path}: calibrates the metric {metric}; {advice}")
             self._calibrator, self._version = calibrator, version
         return self._calibrator
 
@@ -69,7 +69,7 @@ class LiveCalibrator:
             return self.read()
         except (InputError, OSError):
             # Nothing is decided by an older version: an audit may have withdrawn it.
-            message = "the calibrator's file cannot be read, so nothing is decided"
+            message = "the calibrator's file cannot be read, so no decision was made"
             raise requests.RequestError(500, message) from None
 
 
@@ -86,15 +86,15 @@ def decide(calibrator: Calibrator, score: float, of: str, fault: str = "") -> di
     accepted = not fault and bool(calibrator.accepts([score], [of])[0])
     reason = fault
     if not fault and not calibrator.is_valid and (audit := calibrator.audit):
-        reason = f"the promise is {audit.status} since {audit.day}: {audit.reason}"
+        reason = f"the promise has been {audit.status} since {audit.day}: {audit.reason}"
     elif not fault and promise is None:
-        reason = "there is no promise" + (
+        reason = "the calibrator makes no promise" + (
             f" for {calibrator.by} {of!r:.60}" if calibrator.by else ""
         )
     elif not fault and math.isnan(score):
         reason = "there is no score"
     elif not fault and calibrator.is_other_scale([score])[0]:
-        reason = f"the score is {score:g}, and those of the calibration were from 0 to 1"
+        reason = f"the score is {score:g}, but the scores of the calibration were from 0 to 1"
     return {
         "decision": ACCEPT if accepted else ASK,
         "probability": None if math.isnan(chance) else chance,
@@ -149,7 +149,7 @@ async def _decide_sample(service: Service, calibrator: Calibrator, record: Any) 
 def _decide_scores(calibrator: Calibrator, content: Any) -> Response:
     """Decide on one score, or on several."""
     if not isinstance(content, dict) or {"score", "scores"} <= content.keys():
-        raise requests.RequestError(400, "expected an object with score or scores")
+        raise requests.RequestError(400, "expected an object with either score or scores")
     is_list = "scores" in content
     name: str = "scores" if is_list else "score"
     kind: Any = Sequence[float | None] if is_list else float | None
@@ -160,7 +160,7 @@ def _decide_scores(calibrator: Calibrator, content: Any) -> Response:
     except ValueError as error:
         field, _, message = str(error).partition(": ")
         problems = [{"field": field, "message": message}]
-        return requests.fault(422, "nothing was decided", problems=problems)
+        return requests.fault(422, "no decision was made", problems=problems)
     scores = [math.nan if score is None else score for score in (value if is_list else [value])]
     fault = _find_other_judge(calibrator, judge)
     decisions = [decide(calibrator, score, of, fault) for score in scores]
@@ -171,7 +171,7 @@ def _find_other_judge(calibrator: Calibrator, judge: Mapping[str, str]) -> str:
     """Return why scores are not of the judge that was calibrated; empty if they are."""
     for name, known in calibrator.score.source.judges.items():
         if name not in judge:
-            return f"expected the judge's {name} in the field judge, since the calibrator names it"
+            return f"expected {name} in the field judge, as in the calibration"
         if judge[name] not in known:
-            return f"{name} is {judge[name][:60]!r}, which no labelled answer had"
+            return f"no labelled answer of the calibration had {name} {judge[name][:60]!r}"
     return ""

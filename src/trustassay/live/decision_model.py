@@ -44,7 +44,7 @@ def decision_model_part(path: Path | None) -> Callable[[Service], Part]:
     """
     live = None if path is None else LiveCalibrator(path, ())
     if live and not all(0 <= point <= 1 for point in live.read().spread.points):
-        raise InputError(f"{path}: --decisions needs one of a probability from 0 to 1")
+        raise InputError(f"{path}: --decisions needs a calibrator of probabilities from 0 to 1")
 
     def build_route(service: Service, wire: str) -> Route:
         async def answer(request: Request) -> Response:
@@ -115,7 +115,7 @@ def _find_other_judge(calibrator: Calibrator, model: str) -> str:
     judges = calibrator.score.source.judges
     if not judges or any(model in names for names in judges.values()):
         return ""
-    return f"the answer is of {model[:60]!r}, which no labelled row had: calibrate this model"
+    return f"the answer is from {model[:60]!r}, which no labelled row had; calibrate this model"
 
 
 def _describe_failure(wire: str, name: str, error: BaseException) -> Response:

@@ -164,8 +164,8 @@ class EventSender:
             lines = [(key, encode_line(key, record)) for record in records]
             try:
                 if self._journal.size > MAX_WAITING_BYTES:
-                    limit = f"{MAX_WAITING_BYTES // 1024**2} MiB of them wait"
-                    self._lose(len(records), f"{limit} in {self._journal.path} already")
+                    limit = f"{MAX_WAITING_BYTES // 1024**2} MiB of events already wait"
+                    self._lose(len(records), f"{limit} in {self._journal.path}")
                     return
                 self._journal.add(lines)
             except DiskFullError:
@@ -204,11 +204,11 @@ class EventSender:
         finally:
             await self._http.close()
             if lost := self.lost + self.pending:
-                self._tell(f"events that --events did not take: {lost:,}")
+                self._tell(f"{amount(lost, 'event')} could not be sent to --events")
             if self._journal:
                 if self._kept:
-                    waiting = f"{amount(self._kept, 'event')} in {self._journal.path}"
-                    self._tell(f"{waiting}; the same command sends them first")
+                    waiting = f"{amount(self._kept, 'event')} not sent yet: {self._journal.path}"
+                    self._tell(f"{waiting}; run the same command again to send them")
                 self._journal.close()
 
     async def flush(self) -> None:
@@ -241,7 +241,7 @@ class EventSender:
                 self._lose(lost, error)
             elif not self._has_reported:
                 self._has_reported = True
-                self._tell(f"events wait until the collector takes them: {error}")
+                self._tell(f"events wait until the collector accepts them: {error}")
         for event in part:
             if waiting and event.key:
                 continue
@@ -284,7 +284,7 @@ def _read_headers() -> dict[str, str]:
         # Values are percent-encoded, as the specification of these variables says.
         text = unquote(value).strip()
         if not (equals and name.strip() and text.isascii() and text.isprintable()):
-            raise UsageError(f"{variable}: expected NAME=VALUE, with commas between several")
+            raise UsageError(f"{variable}: expected NAME=VALUE; separate several with commas")
         # The values are mostly keys.
         hide_key(text)
         result[name.strip()] = text

@@ -110,7 +110,7 @@ class GrowingFile:
                     self.place.line, self.place.mark = self.place.line + 1, _hash_line(line)
                     yield line
                 if replaced:
-                    self._report(f"{self._path}: was replaced; read from its beginning")
+                    self._report(f"{self._path}: the file was replaced; reading from its start")
                     file = self._path.open("rb")
                     stack.callback(file.close)
                     self.place = FilePosition(os.fstat(file.fileno()).st_ino)
@@ -120,13 +120,13 @@ class GrowingFile:
                 if self._once or (self._idle_s is not None and quiet_s >= self._idle_s):
                     if file.tell() < os.fstat(file.fileno()).st_size:
                         where = f"{self._path}:{self.place.line + 1}"
-                        self._report(f"{where}: has no line end yet and is not read")
+                        self._report(f"{where}: the line has no line end yet, so it was not read")
                     return
                 yield None
                 await asyncio.sleep(POLL_S)
                 # The file became shorter than what was read, so it was truncated in place.
                 if os.fstat(file.fileno()).st_size < file.tell():
-                    self._report(f"{self._path}: was cut; read from its beginning")
+                    self._report(f"{self._path}: the file became shorter; reading from its start")
                     self._restart(file)
 
     def _read_complete_lines(self, file: IO[bytes]) -> Iterator[bytes]:
@@ -152,11 +152,11 @@ class GrowingFile:
                 line = bounded_line.content if bounded_line else b""
             # The same inode, but another line at this number: it was rewritten in place.
             if self.place.line and _hash_line(line) != self.place.mark:
-                self._report(f"{self._path}: was cut or rewritten; read from its beginning")
+                self._report(f"{self._path}: earlier lines have changed; reading from its start")
                 self._restart(file)
             return
         if self.place.file:
-            self._report(f"{self._path}: is another file now; read from its beginning")
+            self._report(f"{self._path}: this is a new file; reading from its start")
         self.place = FilePosition(inode)
 
     def _restart(self, file: IO[bytes]) -> None:
@@ -248,18 +248,16 @@ class Watch:
         if idle_s is not None and not idle_s >= 0:
             raise UsageError(f"idle: expected 0 or more seconds, got {idle_s}")
         if is_standard_input(source):
-            raise InputError("standard input cannot be watched; expected a file that grows")
+            raise InputError("standard input cannot be followed; expected a file that grows")
         if not source.is_file():
             raise InputError(f"{source}: no such file")
         if metric.pool:
-            message = "looks at all samples together, so it cannot be watched"
+            message = "compares all samples, so it cannot score a growing file"
             raise UsageError(f"{metric.name}: {message}")
         with source.open("rb") as file:
             # A compressed or binary file would only give faults, one for each line.
             first_bytes = file.read(START_BYTES)
-        packed_fault = (
-            first_bytes.startswith(GZIP) and "is packed by gzip, to which nothing can be appended"
-        )
+        packed_fault = first_bytes.startswith(GZIP) and "is a gzip file, which cannot be followed"
         if fault := packed_fault or describe_non_text(first_bytes):
             raise InputError(f"{source}: {fault}")
         backends = ArrivingBackends(backends.by_key)
@@ -353,7 +351,8 @@ class Watch:
             if line is None:
                 if time.monotonic() - self._status_at >= STATUS_S:
                     self._status_at = time.monotonic()
-                    self._tell(f"{self._counts.scored:,} scored, {self._counts.beyond:,} beyond")
+                    counts = f"{self._counts.scored:,} scored, {self._counts.beyond:,}"
+                    self._tell(f"{counts} beyond the threshold")
             elif sample := self._accept_line(line):
                 yield sample
                 # Let scoring tasks run: a large existing file would otherwise be read in one go.

@@ -95,7 +95,7 @@ def guardrail_part(service: Service, judging: AnswerJudging) -> Part:
         content = _check_request(await read_json(request))
         documents = (content.get(PARAMETERS) or {}).get("documents")
         if not isinstance(documents, str | list | None):
-            expected = "expected a list of passages, or one text"
+            expected = "expected a list of passages, or a text"
             raise RequestError(422, f"{PARAMETERS}.documents: {expected}")
         work = choose_work_for(len(await request.body()))
         messages, model = content.get("structured_messages"), content.get("model")
@@ -103,13 +103,13 @@ def guardrail_part(service: Service, judging: AnswerJudging) -> Part:
         # before the model is asked: nothing to judge yet
         if content["input_type"] == "request":
             if not content.get("litellm_call_id"):
-                raise RequestError(422, "litellm_call_id: expected the id of the call")
+                raise RequestError(422, "litellm_call_id: is missing; expected the id of the call")
             conversations.keep(caller, content["litellm_call_id"], record, time.monotonic())
             return reply({"action": "NONE"})
         earlier = conversations.find(caller, content.get("litellm_call_id") or "")
         # Without its question an answer would be judged by nothing: better an error than a verdict.
         if earlier is None and "question" not in record:
-            message = "no conversation of this litellm_call_id came before its answer"
+            message = "litellm_call_id: the conversation did not arrive before its answer"
             raise RequestError(422, f"{message}; set the guardrail's mode to [pre_call, post_call]")
         # fields that came with the answer win over those of the conversation
         record = {**(earlier or {}), **record}

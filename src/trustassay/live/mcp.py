@@ -26,11 +26,11 @@ try:
     from pydantic import Field
 except ImportError:
     needed = "MCP needs the package mcp, version 2.3 or later"
-    raise BackendError(f"{needed}: pip install '.[mcp]' in a clone of trustassay") from None
+    raise BackendError(f"{needed}; run pip install '.[mcp]' in a clone of trustassay") from None
 
 DESCRIPTION = (
-    "Check how far an answer can be trusted: is each sentence of it supported by the passages that "
-    "it was made from? Returns for each metric a score, a verdict, and the reason for it."
+    "Check how far an answer can be trusted, for example whether the passages that it was made "
+    "from support each of its sentences. Returns a score, a verdict and a reason for each metric."
 )
 
 
@@ -44,18 +44,18 @@ def mcp_server(service: Service) -> MCPServer[Any]:
     )
 
     async def check_answer(
-        question: Annotated[str, Field(description="What was asked.")],
+        question: Annotated[str, Field(description="The question that was asked.")],
         response: Annotated[str, Field(description="The answer to check.")],
         documents: Annotated[
             list[str | dict[str, Any]] | None,
             Field(
                 description="The passages that the answer was made from: texts, or objects with "
-                "`text` and maybe `title`."
+                "`text` and an optional `title`."
             ),
         ] = None,
         metrics: Annotated[
             list[str] | None,
-            Field(description="Return these alone. Default: all that the server was started with."),
+            Field(description="Return only these metrics. Default: all metrics of the server."),
         ] = None,
     ) -> dict[str, Any]:
         record: dict[str, Any] = {"question": question, "response": response}

@@ -205,11 +205,13 @@ def monitor(
         # step 2: a restart makes a new baseline and forgets the alarms of the old one
         if restart not in ("", state["from"]):
             if restart not in state["days"] or options.fixed:
-                raise UsageError(f"--restart {restart}: expected a day of a run, and no --fixed")
+                raise UsageError(
+                    f"--restart {restart}: expected the day of a counted run, and no --fixed"
+                )
             state |= {"from": restart, "alarms": {}}
         # step 3: acknowledged alarms of the volume stay away, up to and including that day
         if acknowledge and acknowledge not in state["days"]:
-            raise UsageError(f"--acknowledge {acknowledge}: expected a day of a run")
+            raise UsageError(f"--acknowledge {acknowledge}: expected the day of a counted run")
         state[ACKNOWLEDGED] = max(acknowledge, state.get(ACKNOWLEDGED, ""))
         # step 4: test the figures; alarms of quality enter the state for the webhook
         streams = list(_evaluate_streams(state, options)) if state["days"] else []
@@ -254,13 +256,16 @@ def _read_state(path: Path, settings: State) -> State:
     except ValueError:
         state = None
     if not isinstance(state, dict) or not all(isinstance(state.get(k), dict) for k in _PARTS):
-        raise UsageError(f"{path}: is no state of monitor; restore it, or begin another --state")
+        raise UsageError(
+            f"{path}: is damaged, or not a state file of monitor; restore it, or name a new --state"
+        )
     # Figures with these names come from an earlier version, where they were other shares.
     if any(name.endswith((".look", ".unscored")) for name in state["ends"]):
         raise UsageError(
-            f"{path}: is of a version whose shares left answers out; begin another --state"
+            f"{path}: was written by an earlier version, whose shares left answers out; "
+            "name a new --state"
         )
-    check_settings(path, state["settings"], settings, "the days of another monitor")
+    check_settings(path, state["settings"], settings, "days counted with other settings")
     for day in state["days"].values():
         if "runs" not in day:  # an earlier version took one run a day
             day["runs"] = [{"run": day.pop("run"), "digest": day.pop("digest")}]
@@ -313,8 +318,8 @@ def _add_run(state: State, day: str, path: Path, options: Monitoring) -> VolumeA
     differences = describe_changed_judges(state["judged"], run, [*run["metrics"]])
     if differences:
         raise UsageError(
-            f"{path}: was judged otherwise than the days before: {'; '.join(differences)}; "
-            "score it in the same way, or begin another --state"
+            f"{path}: was judged differently from the days before: {'; '.join(differences)}; "
+            "score it with the earlier settings, or name a new --state"
         )
     # step 5: all runs of the day are counted anew, since their questions may overlap
     paths = [*(Path(counted_run["run"]) for counted_run in other_runs), path]
@@ -430,7 +435,10 @@ def _evaluate_streams(state: State, options: Monitoring) -> Iterator[MonitoredFi
     kinds = (1 + bool(bounds)) / options.promise
     for bound in bounds:
         if ends[bound.name][2] != "%" or not 0 < bound.value < 100:
-            raise UsageError(f"--max {bound.name}: expected a share, as in {chosen[-1]}=5%")
+            raise UsageError(
+                f"--max {bound.name}: expected a share above 0% and below 100%, "
+                f"for example {chosen[-1]}=5%"
+            )
         needed, name = len(bounds) * kinds, (bound.name, ALL_GROUP)
         yield _evaluate_stream(days, name, ends[bound.name], needed, options, bound.value / 100)
     for name in watched:
@@ -529,10 +537,10 @@ def _evaluate_stream(
 def list_volumes(days: Sequence[DayVolume]) -> str:
     """Return a line with the numbers of answers of the last days."""
     if not days:
-        return "answers a day: none"
+        return "answers per day: none"
     numbers = ", ".join(f"{volume.day[5:]}: {volume.answers:,}" for volume in days[-DAYS_LISTED:])
     usual = days[-1].usual
-    return f"answers a day: {numbers}" + ("" if usual is None else f"; usually {usual:,.0f}")
+    return f"answers per day: {numbers}" + ("" if usual is None else f"; usually {usual:,.0f}")
 
 
 def json_content(result: MonitorResult) -> dict[str, Any]:
@@ -584,7 +592,8 @@ def list_differences(alarm: MonitoredFigure, state: State, by: Sequence[str]) ->
         {k: v / counter.total() for k, v in counter.items()} for counter in counts.values()
     )
     risen = max(after, key=lambda verdict: after[verdict] - before.get(verdict, 0.0))
-    yield f"{risen}: {before.get(risen, 0.0):.1%} of the answers, then {after[risen]:.1%}; such as"
+    shares = f"{before.get(risen, 0.0):.1%} of the answers before, {after[risen]:.1%} since"
+    yield f"{risen}: {shares}; examples:"
     # Examples are of the last day: its runs are the ones that most likely still exist.
     paths = [Path(counted_run["run"]) for counted_run in state["days"][max(state["days"])]["runs"]]
     rows_of_day = (row for path in paths if path.exists() for row in _read_rows(path, by))
@@ -601,7 +610,7 @@ def list_differences(alarm: MonitoredFigure, state: State, by: Sequence[str]) ->
         ]
     # A run that was damaged since it was counted must not hide the alarms that are not yet printed.
     except Exception as error:
-        yield f"no examples, as a run cannot be read: {error}"
+        yield f"no examples, since a run cannot be read: {error}"
         return
     for _, name, question, reason in sorted(listed)[:MAX_ANSWERS_LISTED]:
         yield f"{question} ({name}): {reason}"
@@ -635,7 +644,7 @@ def post_alarms(url: str, path: Path) -> str:
             reason = run_anywhere(lambda: _post_each(url, alarms, save)) if alarms else ""
         what = f"{amount(sum(not alarm['sent'] for alarm in alarms), 'alarm')} not delivered"
     except Exception as error:
-        what = "alarms are not noted as delivered"
+        what = "the state does not record which alarms were delivered"
         # The text of any other error may have the address in it.
         is_of_state = isinstance(error, UsageError | OSError)
         reason = str(error) if is_of_state else type(error).__name__

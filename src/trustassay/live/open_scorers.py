@@ -23,7 +23,7 @@ def get_open_scorer(key: Hashable, door: OpenScorer) -> ThreadScorer:
     """
     with _lock:
         if _is_ending:
-            raise ScorerClosedError("the process is ending; nothing more is scored")
+            raise ScorerClosedError("the process is ending, so no more records are scored")
         if key not in _scorers_by_key:
             _scorers_by_key[key] = door.__enter__(), door
         return _scorers_by_key[key][0]

@@ -22,9 +22,9 @@ class Monitoring:
         list[str],
         Flag(
             "--figure",
-            "What to watch: METRIC.failed and METRIC.not_answered (shares of all questions), "
-            "METRIC.mean, METRIC.not_scored. May be given again. Default: what failed, or the "
-            "mean, and what has no answer or score.",
+            "A figure to monitor: METRIC.failed or METRIC.not_answered (shares of all questions), "
+            "METRIC.mean, METRIC.not_scored. May be given more than once. Default: failed "
+            "(without it, the mean), not_answered and not_scored.",
             metavar="METRIC.FIGURE",
         ),
     ]
@@ -32,8 +32,8 @@ class Monitoring:
         list[str],
         Flag(
             "--max",
-            "A line for a share, watched from the first day on: faithfulness.failed=10%. May be "
-            "given again.",
+            "Raise an alarm when a share is above this limit, from the first day on: "
+            "faithfulness.failed=10%. May be given more than once.",
             metavar="FIGURE=SHARE%",
         ),
     ]
@@ -41,8 +41,8 @@ class Monitoring:
         list[str],
         Flag(
             "--by",
-            "Watch each value of a field by itself, too. May be given again. Default: model, "
-            "domain.",
+            "Also monitor each value of this field separately. May be given more than once. "
+            "Default: model, domain.",
             metavar="FIELD",
         ),
     ]
@@ -50,8 +50,8 @@ class Monitoring:
         int,
         Flag(
             "--baseline",
-            "Days, the first ones, that later ones are compared with. From 14 on weekdays may "
-            "differ.",
+            "The number of first days that later days are compared with. From 14 days on, each "
+            "weekday has its own level.",
             metavar="DAYS",
             default=28,
             least=1,
@@ -61,7 +61,8 @@ class Monitoring:
         float,
         Flag(
             "--promise",
-            "The probability of any false alarm in a year of daily looks, all figures together.",
+            "The highest allowed probability of a false alarm in a year of daily calls, over all "
+            "figures together.",
             default=0.01,
             least=1e-6,
             most=0.5,
@@ -71,8 +72,8 @@ class Monitoring:
         Literal["day", "answer"],
         Flag(
             "--unit",
-            "day: days differ by themselves, too. answer: only answers do; changes of a busy "
-            "service are told earlier.",
+            "What varies at random. day: answers and whole days. answer: answers only, which "
+            "finds changes earlier but raises false alarms if days differ by themselves.",
             metavar="day|answer",
             group=INPUT,
             default="day",
@@ -83,8 +84,8 @@ class Monitoring:
         bool,
         Flag(
             "--fixed",
-            "The runs are of the same probes with the same answers: a change is the judge's. Each "
-            "probe is compared with its first day.",
+            "Test the judge: each run scores the same probes with the same answers, so a change "
+            "comes from the judge. Each probe is compared with its first day.",
         ),
     ]
 
@@ -97,8 +98,8 @@ class AlarmTargets:
         str,
         Flag(
             "--webhook",
-            "Post each alarm there as JSON, again at the next call if it fails. A key in "
-            "TRUSTASSAY_WEBHOOK_KEY is sent as a bearer token.",
+            "Post each alarm as JSON to this address. If that fails, the next call tries again. A "
+            "key in TRUSTASSAY_WEBHOOK_KEY is sent as a bearer token.",
             metavar="URL",
             default="",
         ),
@@ -107,7 +108,7 @@ class AlarmTargets:
         Path | None,
         Flag(
             "--prometheus",
-            "Write values and alarms for Prometheus's text file collector.",
+            "Write figures and alarms to this file, for the textfile collector of Prometheus.",
             metavar="FILE",
             group=OUTPUT,
         ),

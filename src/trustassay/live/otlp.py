@@ -150,7 +150,7 @@ class TraceReceiver:
             or waiting_bytes + size > MAX_WAITING_BYTES
         ):
             raise TooManyTracesError(
-                "too many traces wait; send this again after the seconds of Retry-After"
+                "too many traces wait; send this request again after the seconds in Retry-After"
             )
         if self._journal and wanted:
             keyed = [(_trace_id_of(s), line) for s, line in zip(spans, lines, strict=True)]
@@ -185,7 +185,7 @@ class TraceReceiver:
         for trace_id, trace in list(self._waiting.items()):
             if trace.root_time is None:
                 if now - trace.since > ROOT_WITHIN_S:
-                    self._refuse(trace_id, "its root did not come")
+                    self._refuse(trace_id, "the root span did not arrive")
             elif late or now - trace.root_time >= self._settle_s:
                 # One flow a sender: the spans of each request would be a flow of their own.
                 complete.push(trace_id, max(trace.size, 1), Flow(trace.flow.caller))
@@ -213,7 +213,7 @@ class TraceReceiver:
         # Only after this has accepted the sample are the spans forgotten.
         [task] = self._service.begin([trace.sample], late=late)
         if isinstance(task, SampleError):
-            self._refuse(trace_id, "came before with other content")
+            self._refuse(trace_id, "a trace with this id and other content came before")
             return
         self._drop(trace_id)
         self._tasks.add(task)
@@ -266,7 +266,7 @@ class TraceReceiver:
             self._journal = WaitingJournal(self._out / WAITING_SPANS)
             self._restore(self._journal)
         else:
-            self._tell("without --out, traces that wait are lost if the process is killed")
+            self._tell("without --out, waiting traces are lost if the process is killed")
         try:
             async with run_beside(watch()):
                 yield
@@ -284,7 +284,7 @@ class TraceReceiver:
             for span in spans:
                 self._add(span, len(encode_line("", span)), now)
         if count := len(self._waiting):
-            self._tell(f"goes on with {amount(count, 'trace')} that waited in {journal.path}")
+            self._tell(f"continuing with {amount(count, 'trace')} from {journal.path}")
 
     async def _finish(self) -> None:
         """Score all traces with a root, and wait for their results."""
@@ -307,7 +307,7 @@ class TraceReceiver:
         if with_root:
             self._tell(f"{amount(with_root, 'trace')} in progress: {unfinished}")
         if without_root:
-            self._tell(f"{amount(without_root, 'trace')} without a root: {unfinished}")
+            self._tell(f"{amount(without_root, 'trace')} without a root span: {unfinished}")
         counts = ", ".join(f"{n:,} {outcome}" for outcome, n in self.outcomes.items())
         self._tell(f"traces: {counts or 'none'}")
 
@@ -335,11 +335,11 @@ def traces_part(service: Service, receiver: TraceReceiver, sink: Sink | None) ->
             later = {"retry-after": str(service.estimate_wait_s(1))}
             is_full = isinstance(error, DiskFullError)
             # The error of a disk names a path of this machine.
-            message = "the disk is full; send this again later" if is_full else str(error)
+            message = "the disk is full; send this request again later" if is_full else str(error)
             return reply({"code": UNAVAILABLE, "message": message}, 503, later)
         if kind == PROTOBUF:
             return Response(b"", media_type=PROTOBUF)
-        text = "spans without the ids of OTLP: traceId of 32 and spanId of 16 hexadecimal digits"
+        text = "expected a traceId of 32 and a spanId of 16 hexadecimal digits in each span"
         # OTLP accepts the rest of a request in which some spans are malformed.
         partial = {"rejectedSpans": str(rejected), "errorMessage": text}
         return reply({"partialSuccess": partial} if rejected else {})
@@ -380,7 +380,7 @@ def _unpack(body: bytes, request: Request, most: int) -> bytes:
     if len(result) > most:
         raise RequestError(413, f"the body has more than {most:,} bytes; send fewer spans at once")
     if not unpacker.eof:
-        raise RequestError(400, "the body is not gzip: it ends too early")
+        raise RequestError(400, "the body is not complete gzip data: it ends too early")
     return result
 
 
@@ -397,7 +397,7 @@ def _from_protobuf(body: bytes) -> list[dict[str, Any]]:
         import opentelemetry.proto  # noqa: F401 - what reads it may not be installed
     except ImportError:
         install = install_command("opentelemetry")
-        message = f"expected the header Content-Type: {JSON}; for protobuf: {install}"
+        message = f"expected the header Content-Type: {JSON}; to accept protobuf: {install}"
         raise RequestError(415, message) from None
     try:
         return decode_messages(body, "the body")
@@ -415,7 +415,7 @@ def _spans_of(message: Any) -> Iterator[Any]:
     def read_list(holder: Any, name: str) -> list[Any]:
         value = holder.get(name, []) if isinstance(holder, dict) else None
         if not isinstance(value, list):
-            raise RequestError(400, f"{name}: expected a list in an object")
+            raise RequestError(400, f"{name}: expected a list")
         return value
 
     # A misspelt field would otherwise be accepted as a request without spans.

@@ -129,8 +129,8 @@ class _Proxy:
         if not self._judging.blocking:
             return await self.pass_on(request)
         path = request.scope["route"].path
-        message = f"answers of {path} cannot be judged, and this service withholds answers by"
-        error = build_error(f"{message} their verdict: use {CHAT_PATH}", "not_allowed")
+        message = f"{path} is not allowed while answers are blocked by their verdict, because its"
+        error = build_error(f"{message} answers cannot be judged; use {CHAT_PATH}", "not_allowed")
         return reply(error, 403)
 
     async def describe_model(self, request: Request) -> Response:
@@ -140,14 +140,14 @@ class _Proxy:
         model_id = path.removeprefix("/v1/models/")
         parts = unquote(model_id).split("/")
         if not (_MODEL_ID.fullmatch(model_id) and all(part.strip(".") for part in parts)):
-            raise RequestError(404, "/v1/models/ID: expected the id of a model")
+            raise RequestError(404, "/v1/models/ID: expected a model id")
         return await self._pass_to(request, path, None)
 
     async def refuse_path(self, _request: Request) -> Response:
         """Refuse any other path below /v1."""
         texts = () if self._judging.blocking else TEXT_PATHS
         unjudged = ", ".join([*PASSED_PATHS, *texts, "/v1/models or /v1/models/ID"])
-        message = "this path is not passed on; expected"
+        message = "this path is not forwarded; expected"
         raise RequestError(404, f"{message} {CHAT_PATH} (judged), or {unjudged} (not judged)")
 
     async def _pass_to(self, request: Request, path: str, body: bytes | None) -> Response:
@@ -187,7 +187,7 @@ class _Proxy:
             raise RequestError(400, "the body: expected an object")
         documents = content.pop("documents", None)
         if not (documents is None or isinstance(documents, str | list)):
-            raise RequestError(400, "documents: expected a list of passages, or one text")
+            raise RequestError(400, "documents: expected a list of passages, or a text")
         work = choose_work_for(len(await request.body()))
         messages, model = content.get("messages"), content.get("model")
         record = await work(self._judging.record, messages, documents, model)
@@ -236,11 +236,11 @@ class _Proxy:
             message = f"the upstream's reply has more than {most:,} bytes"
             raise RequestError(502, message) from None
         except BodyError as error:
-            raise RequestError(502, f"the upstream's reply is {error}") from None
+            raise RequestError(502, f"the upstream's reply cannot be read: {error}") from None
         except TimeoutError:
             raise RequestError(504, "the upstream did not reply in time") from None
         except (aiohttp.ClientError, OSError):
-            raise RequestError(502, "the upstream's reply broke off") from None
+            raise RequestError(502, "the upstream's reply is incomplete") from None
 
     async def _answer_json(
         self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
@@ -335,7 +335,7 @@ class _Proxy:
 
         # Events could not be found in packed bytes; the proxy asked for none (`accept-encoding`).
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise UpstreamError("the upstream's stream is packed, which was not requested")
+            raise UpstreamError("the upstream's stream is compressed, which was not requested")
         try:
             async for event in read_events(response.content.iter_any(), REPLY_BYTES):
                 # An event may be an error that quotes our key.
@@ -343,7 +343,7 @@ class _Proxy:
         except TimeoutError:
             raise UpstreamError("the upstream did not finish its answer in time", 504) from None
         except (aiohttp.ClientError, OSError):
-            raise UpstreamError("the upstream's answer broke off") from None
+            raise UpstreamError("the upstream's answer is incomplete") from None
 
     def _last_event(
         self,

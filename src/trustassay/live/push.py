@@ -108,7 +108,7 @@ async def push(
     metrics = list(load_metrics(run).values())
     if len(metrics) < len(run["metrics"]):
         lost = ", ".join(sorted(run["metrics"].keys() - {metric.name for metric in metrics}))
-        raise RunFolderError(f"{folder.path}: scored with {lost}, which is not installed here")
+        raise RunFolderError(f"{folder.path}: was scored with {lost}, which is not installed here")
     result = PushResult()
 
     def items(*, counting: bool) -> Iterator[_PushItem]:
@@ -188,7 +188,7 @@ def _build_requests(
             if trace_field
             else "a trace, or a field named by --trace-field"
         )
-        raise UsageError(f"{where}: names no trace (expected {expected})")
+        raise UsageError(f"{where}: has no trace id (expected {expected})")
     try:
         return store.build_requests(target, with_comments)
     except UsageError as error:
@@ -230,7 +230,7 @@ async def pull(store: TraceStore, path: Path, project: str, since: str, until: s
                 file.seek(0)
                 with open_atomic(partial, private=False) as partial_file:
                     shutil.copyfileobj(file, partial_file)
-                message = f"{error}\nread before: {amount(count, 'span')}, in {partial}"
+                message = f"{error}\n{amount(count, 'span')} read before that: {partial}"
                 raise CallError(message, error.kind) from None
     finally:
         await store.http.close()

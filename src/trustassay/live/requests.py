@@ -148,9 +148,10 @@ async def read_json(request: Request) -> Any:
 
 def _check_count(records: int, most: int) -> None:
     if not records:
-        raise RequestError(400, "the body holds no sample")
+        raise RequestError(400, "the body has no sample")
     if records > most:
-        raise RequestError(413, f"the body has {records:,}; send {most:,} samples or fewer at once")
+        message = f"the body has {records:,} samples; send {most:,} or fewer at once"
+        raise RequestError(413, message)
 
 
 def _media_type(request: Request, allowed: Sequence[str]) -> str:
@@ -203,7 +204,7 @@ def parse_json(text: bytes, where: str) -> Any:
         place = f"line {error.lineno} column {error.colno}"
         raise RequestError(400, f"{where}: is not JSON ({place}: {error.msg})") from None
     except RecursionError:
-        message = f"more than {MAX_DEPTH} objects and lists are inside one another"
+        message = f"objects and lists are nested more than {MAX_DEPTH} deep"
         raise RequestError(400, f"{where}: {message}") from None
     # last, since the errors above are kinds of it
     except ValueError:
@@ -304,7 +305,8 @@ class AccessGuard:
         # Rates come first, so that guessing tokens is limited as well.
         if wait := self._buckets.take(caller, time.monotonic()):
             later = {"retry-after": str(math.ceil(wait))}
-            refused = fault(429, "too many requests in a minute", closing(later))
+            message = "too many requests in a minute; wait for the seconds in Retry-After"
+            refused = fault(429, message, closing(later))
         elif not self._tokens and not _names_this_machine(headers.getlist("host")):
             message = "the Host header must name this machine (127.0.0.1 or localhost)"
             refused = fault(421, message, closing())
@@ -391,7 +393,7 @@ class BodyLimiter:
                 of_caller > MAX_BODIES_OF_CALLER * most
                 or self._bytes_held + size > MAX_BODIES_IN_MEMORY * most
             ):
-                text = "the requests in progress are too large together; send this again"
+                text = "the requests in progress are too large together; send this request again"
                 raise RequestError(429, text, closing({"retry-after": "1"}))
             self._bytes_held, request_bytes = self._bytes_held + size, request_bytes + size
             self._bytes_by_caller[caller] = of_caller

@@ -84,14 +84,14 @@ class EvaluationEvents:
             from opentelemetry.sdk import _logs as _  # noqa: F401 - the API alone sends nothing
         except ImportError:
             raise BackendError(
-                f"events of OpenTelemetry need its SDK: {install_command('opentelemetry')}"
+                f"OpenTelemetry events need its SDK: {install_command('opentelemetry')}"
             ) from None
         provider = _logs.get_logger_provider()
         # The API's own default providers drop every event.
         if type(provider).__module__.startswith("opentelemetry._logs"):
             raise BackendError(
-                "no logger provider of OpenTelemetry is configured, so events would go nowhere; "
-                "call opentelemetry._logs.set_logger_provider first, or start the program with "
+                "no OpenTelemetry logger provider is configured, so events would be lost; call "
+                "opentelemetry._logs.set_logger_provider first, or start the program with "
                 "opentelemetry-instrument"
             )
         self._logger = provider.get_logger("trustassay", version("trustassay"))
@@ -127,7 +127,7 @@ class EvaluationEvents:
             # Only the type is reported, once: the message may contain a key of an exporter.
             if not self._has_failed:
                 self._has_failed = True
-                tell(f"OpenTelemetry fails to take events: {type(error).__name__}")
+                tell(f"OpenTelemetry does not accept events: {type(error).__name__}")
 
 
 def build_event_attributes(
@@ -234,8 +234,8 @@ async def open_scorer(
     for metric in metrics:
         if metric.pool:
             raise UsageError(
-                f"{metric.name}: looks at all samples together, so it cannot score one by one; "
-                "use score(samples, ...)"
+                f"{metric.name}: compares all samples, so it cannot score them one by one; use "
+                "score(samples, ...)"
             )
     backends = called = ArrivingBackends(backends.by_key)
     if decisions is not None:
@@ -291,7 +291,7 @@ def read_record(
         return InputFault("", (Problem("record", str(error)),))
     # Some layouts hold one answer for each of several systems in a record.
     if other_samples:
-        message = f"holds answers of several systems (expected {expected})"
+        message = f"has answers of several systems (expected {expected})"
         return InputFault("", (Problem("record", message),))
     return remove_outcomes(result)
 

@@ -87,7 +87,10 @@ def serve(
     meter = ServiceMetrics()
     most = _allow_connections(settings.connections)
     if most < settings.connections:
-        tell(f"this process may open few files, so {most:,} connections are served at once")
+        tell(
+            f"--connections {settings.connections:,}: this process may not open enough files, so "
+            f"at most {amount(most, 'connection')} are open at once"
+        )
 
     async def run() -> bool:
         # The default handler would log the message of an error, which may quote a request.
@@ -149,7 +152,7 @@ def _handle_signals(service: Service, tell: MessageWriter, advice: str) -> Itera
         if not first.is_set():
             service.close()
             remaining = amount(service.scorer.in_progress, "sample")
-            tell(f"closing; {remaining} in progress (a second signal gives up)")
+            tell(f"closing; {remaining} in progress (a second signal cancels them)")
             first.set()
         # A third signal must not interrupt the cleaning up after the second one.
         elif not main.cancelling():
@@ -190,8 +193,8 @@ async def _serve_and_drain(
         host, port = listener.getsockname()[:2]
         host_text = f"[{host}]" if ":" in host else host
         waiting = service.scorer.in_progress
-        message = f"; scores {amount(waiting, 'sample')} accepted before" if waiting else ""
-        tell(f"listening at http://{host_text}:{port}{message}; Ctrl-C ends")
+        message = f"; scoring {amount(waiting, 'sample')} accepted before" if waiting else ""
+        tell(f"listening at http://{host_text}:{port}{message}; press Ctrl-C to stop")
         async with run_beside(end()):
             await server.serve(sockets=[listener])
 
@@ -222,7 +225,7 @@ async def _finish_within(
             return True
         samples, requests = scorer.in_progress, len(server.server_state.tasks)
         lost = f"{amount(samples, 'sample')} and {amount(requests, 'request')} in progress"
-        tell(f"gave up {grace_s:g} s after the signal (--grace): {lost}; {advice}")
+        tell(f"stopped {grace_s:g} s after the signal (--grace) with {lost}; {advice}")
     finally:
         closing.cancel()
         if not working.done():
@@ -437,4 +440,4 @@ def _allow_connections(connections: int) -> int:
 def _describe_error(context: dict[str, Any]) -> str:
     """Return the class of an error in the event loop; its message may quote a request."""
     error = context.get("exception")
-    return f"an error in the service: {type(error).__name__ if error else 'of the event loop'}"
+    return f"an error in the service: {type(error).__name__ if error else 'in the event loop'}"

@@ -23,6 +23,7 @@ from trustassay.report.review import problem_of
 from trustassay.runs.counts import determine_outcome
 from trustassay.runs.finished import describe_reason, one_line
 from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
+from trustassay.text.numbers import amount
 
 T = TypeVar("T")
 TOKEN_VARIABLE = "TRUSTASSAY_SERVE_TOKEN"
@@ -67,7 +68,9 @@ class ServiceSettings:
         if not self.slow_s > 0:
             raise UsageError(f"slow_s: expected more than 0 seconds, got {self.slow_s:g}")
         if self.caller_header and not HEADER_NAME.fullmatch(self.caller_header):
-            raise UsageError(f"--caller-header: expected a name, got {self.caller_header!r:.60}")
+            raise UsageError(
+                f"--caller-header: expected the name of a header, got {self.caller_header!r:.60}"
+            )
 
     @property
     def share(self) -> int:
@@ -89,7 +92,7 @@ def read_tokens(text: str) -> tuple[str, ...]:
         if len(token) < MIN_TOKEN_CHARACTERS:
             raise UsageError(f"{which}: expected {MIN_TOKEN_CHARACTERS} characters or more")
         if not TOKEN.fullmatch(token):
-            raise UsageError(f"{which}: expected letters, digits and ._~+/=- alone")
+            raise UsageError(f"{which}: expected only letters, digits and ._~+/=-")
     return tuple(result)
 
 
@@ -247,7 +250,7 @@ class Service:
     def refuse_if_closing(self) -> None:
         """Raise ClosingError if nothing more is accepted."""
         if self.closing:
-            raise ClosingError("the service is closing; send this again later")
+            raise ClosingError("the service is closing; send this request again later")
 
     def _admit(self, samples: int, *, late: bool = False) -> None:
         """Raise an error if this many samples cannot be accepted now."""
@@ -255,11 +258,11 @@ class Service:
             self.refuse_if_closing()
         flow, share, capacity = CURRENT_FLOW.get(), self.settings.share, self.settings.capacity
         of_caller = self._in_progress_by_account[flow.account]
-        later = "send this again after the seconds of Retry-After"
+        later = "send this request again after the seconds in Retry-After"
         if (too_many := of_caller + samples - share) > 0:
             raise BusyError(
-                f"{of_caller:,} samples of this caller are in progress, and each caller may have "
-                f"{share:,} at once; {later}",
+                f"this caller has {amount(of_caller, 'sample')} in progress, and at most "
+                f"{share:,} are allowed per caller; {later}",
                 self.estimate_wait_s(too_many),
             )
         # Somebody waits for an answer: full shares of other callers must not withhold it.
@@ -267,8 +270,8 @@ class Service:
             return
         if (too_many := self.samples_in_progress + samples - capacity) > 0:
             raise BusyError(
-                f"{self.samples_in_progress:,} samples of all callers are in progress, and the "
-                f"service accepts {capacity:,} at once; {later}",
+                f"all callers have {amount(self.samples_in_progress, 'sample')} in progress, and "
+                f"at most {capacity:,} are allowed; {later}",
                 self.estimate_wait_s(too_many),
             )
 

@@ -28,6 +28,7 @@ from trustassay.errors import CallError, UsageError
 from trustassay.input.recognising import reach
 from trustassay.live.integrations.resident import IntegrationFinding
 from trustassay.live.options import MAX_PAGES
+from trustassay.text.numbers import amount
 
 AT_ONCE = 8
 """The most requests in progress."""
@@ -201,18 +202,17 @@ class TraceStore(ABC):
             empty_pages = 0 if page["data"] else empty_pages + 1
             # A cursor that repeats would read the same pages for ever.
             if cursor in cursors:
-                fault = "a page names one before it as the next"
+                fault = "the server's list does not end: a page leads back to an earlier page"
             elif empty_pages == MAX_EMPTY_PAGES:
-                fault = f"{MAX_EMPTY_PAGES} empty pages, and each names a next one"
+                fault = f"the server's list does not end: {MAX_EMPTY_PAGES} pages were empty"
             if fault:
                 break
             cursors.add(cursor)
-        advice = "tell the server's owner that its list does not end"
         message = (
-            f"{fault}; {advice}"
+            f"{fault}; report this to the server's owner"
             if fault
-            else f"more than {self.max_pages:,} pages; narrow --since and --until, read more with "
-            f"--max-pages, or {advice}"
+            else f"more than {amount(self.max_pages, 'page')}; narrow --since and --until, or "
+            "raise --max-pages; if the list never ends, report this to the server's owner"
         )
         raise CallError(f"{self.http.address.name}: {path}: {message}", "malformed")
 
@@ -362,7 +362,7 @@ class Phoenix(TraceStore):
     ) -> Sequence[Request]:
         """Build one request for all findings; Phoenix accepts it completely or not at all."""
         if target.span is None:
-            raise UsageError("names no span (expected root_span, as of a file of spans)")
+            raise UsageError("has no span id (expected the field root_span, as in a file of spans)")
         data = [
             {
                 "span_id": target.span,

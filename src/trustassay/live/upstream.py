@@ -118,12 +118,12 @@ class Upstream:
         # Following a redirect would send the key to another address.
         if 300 <= response.status < 400:
             response.close()
-            message = f"the upstream redirects ({response.status}), which is not followed"
-            raise UpstreamError(f"{message}; give --upstream its final address")
+            message = f"the upstream replied with a redirect ({response.status}), which is not"
+            raise UpstreamError(f"{message} followed; set --upstream to the final address")
         # Such a status cannot be passed on: the reply would break off.
         if not 200 <= response.status < 600:
             response.close()
-            raise UpstreamError(f"the upstream's reply has no valid status ({response.status})")
+            raise UpstreamError(f"the upstream's reply has an invalid status ({response.status})")
         return response
 
     def redact(self, body: bytes) -> bytes:
@@ -305,7 +305,7 @@ class StreamedAnswers:
             # A comment (data is None) may be skipped; data that cannot be read may be part of the
             # answer.
             if event.data is not None:
-                self.error = self.error or "the stream holds data that is not a JSON object"
+                self.error = self.error or "the stream has data that is not a JSON object"
         elif chunk.get("error"):
             self.error = "the upstream ended the answer with an error"
         else:
@@ -333,7 +333,7 @@ class StreamedAnswers:
         index = choice.get("index", 0)
         # An answer that cannot be assigned would pass without a verdict, so none is judged.
         if not isinstance(index, int) or not 0 <= index < MAX_CHOICES:
-            self.error = self.error or "a choice has an index that cannot be used"
+            self.error = self.error or "a choice has an invalid index"
             return
         texts = self._texts.setdefault(index, [])
         refusals = self._refusals.setdefault(index, [])

@@ -49,12 +49,14 @@ def read_thresholds(
     metric_by_name = {metric.name: metric for metric in metrics}
     for name in limits:
         if name not in metric_by_name:
-            message = f"expected a metric that is scored ({', '.join(metric_by_name)})"
+            message = f"expected a metric of this service ({', '.join(metric_by_name)})"
             raise UsageError(f"--block-{side}: {message}, got {name!r}")
         # Such a threshold would withhold the best answers.
         if metric_by_name[name].lower_is_better is (side == "below"):
             other = "above" if side == "below" else "below"
-            raise UsageError(f"--block-{side} {name}: these scores are good; use --block-{other}")
+            level = "low" if side == "below" else "high"
+            message = f"{level} scores of this metric are good; use --block-{other}"
+            raise UsageError(f"--block-{side} {name}: {message}")
     return [
         ScoreThreshold(
             name, read_score(metric_by_name[name], f"--block-{side} {name}", limit), side
@@ -64,7 +66,7 @@ def read_thresholds(
 
 
 FAILED_CHECK_MESSAGE = (
-    "This answer was withheld: it did not pass a check of how far it can be trusted."
+    "This answer was withheld because it did not pass an automatic check of its trustworthiness."
 )
 
 

@@ -103,13 +103,13 @@ class Staleness(NamedTuple):
     def in_words(self) -> str:
         """Return a sentence with the day of the last run, and the usual gap."""
         if self.age_days is None:
-            return "last run: none has a date"
+            return "last run: unknown, since no run has a date"
         days = amount(abs(self.age_days), "day")
-        age = f"{days} ago" if self.age_days >= 0 else f"{days} from now"
+        age = f"{days} ago" if self.age_days >= 0 else f"{days} in the future"
         usual = ""
         if self.usual_gap_days is not None:
             gap = f"{self.usual_gap_days:g} day{'' if self.usual_gap_days == 1 else 's'}"
-            usual = f"; the usual gap is {gap}"
+            usual = f"; usually {gap} between runs"
         return f"last run: {self.last}, {age}{usual}"
 
 

@@ -106,7 +106,7 @@ class WaitingJournal:
                     case [str(key), *item] if len(item) <= 1:
                         pass
                     case _:
-                        message = "damaged (expected [key, item]); remove this line"
+                        message = "is damaged (expected [key, item]); remove this line"
                         raise RunFolderError(f"{self.path}:{number}: {message}")
                 if item:
                     result.setdefault(key, []).append(line)

@@ -92,5 +92,5 @@ def merge(
     result = merge_runs(folders, Path(out), pool=file, prices=prices, steps=steps)
     # Two shards that ask the same question of a model at the same time both pay for it.
     if result.repeated and progress:
-        tell(f"{result.repeated:,} calls were made and paid for by more than one shard")
+        tell(f"calls that more than one shard made and paid for: {result.repeated:,}")
     return Run(result.folder, result.outcome)

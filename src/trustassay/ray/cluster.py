@@ -166,8 +166,8 @@ class WorkerPool:
         count = min(options.workers or max(1, int(slots)), shards)
         if slots < count:
             raise BackendError(
-                f"{count} workers of {options.cpus:g} CPUs and {options.gpus:g} GPUs were asked "
-                f"for, and the cluster has room for {int(slots)}; lower --workers or --per-worker"
+                f"the cluster has room for {int(slots)} of {count} workers with {options.cpus:g} "
+                f"CPUs and {options.gpus:g} GPUs each; lower --workers or --per-worker"
             )
         actor = ray.remote(Worker).options(
             num_cpus=options.cpus,

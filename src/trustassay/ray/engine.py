@@ -112,7 +112,10 @@ def score_on_cluster(
                 if RunFolder(path).read_summary() is None and not fetch(
                     store, plan.job.name_of_run(path.name), path
                 ):
-                    raise RunFolderError(f"{store.url}: the run of {path.name} is not there")
+                    raise RunFolderError(
+                        f"{store.url}: the run of {path.name} is missing; run the same command "
+                        "again to score it"
+                    )
                 step()
         # If preparing failed there is nothing to fetch, and all samples have the error.
         if plan.pool:
@@ -142,13 +145,13 @@ def why_local_is_faster(samples: int, cluster: ClusterOptions) -> str:
     """
     if not cluster.address_of():
         return (
-            "a cluster of this machine alone is slower than --engine local, which uses all cores: "
-            "it takes about 10 s to start and end"
+            "on a single machine --engine local is faster: it uses all cores, and a Ray cluster "
+            "takes about 10 s to start and end"
         )
     if samples < MAX_SAMPLES_PER_SHARD:
         return (
-            f"{samples:,} samples: below {MAX_SAMPLES_PER_SHARD:,} --engine local is usually "
-            "faster, since workers take about 10 s to start"
+            f"with {samples:,} samples, --engine local is usually faster (below "
+            f"{MAX_SAMPLES_PER_SHARD:,} samples), since workers take about 10 s to start"
         )
     return ""
 
@@ -174,8 +177,8 @@ def _check_supported(
     """Raise :class:`UsageError` for what a cluster cannot do, before anything is started."""
     if options.pool is not None and (beyond := [metric.name for metric in metrics if metric.pool]):
         raise UsageError(
-            f"{beyond[0]} compares a sample with those of --pool, which workers do not have: score "
-            "it without --engine ray, or compare it with those of the input"
+            f"--pool: {beyond[0]} compares each sample with this file, which workers do not have; "
+            "leave out --engine ray, or leave out --pool to compare with the input itself"
         )
     for role, choice in backends.items():
         values = choice.values() if isinstance(choice, Mapping) else choice
@@ -184,11 +187,13 @@ def _check_supported(
             # An object in memory cannot be sent to a worker.
             if not isinstance(uri, str | None):
                 raise UsageError(
-                    f"{role}: each worker loads its own, so --engine ray takes a URI, got "
-                    f"{uri!r:.60}"
+                    f"{role}: --engine ray needs a URI, since each worker loads the model itself; "
+                    f"got {uri!r:.60}"
                 )
     if options.calls.budget:
-        raise UsageError("--budget is not kept by several workers: score without --engine ray")
+        raise UsageError(
+            "--budget: several workers cannot keep a budget together; leave out --engine ray"
+        )
 
 
 @dataclass(frozen=True)
@@ -226,7 +231,7 @@ class _RunRequest:
 def _plan_shards(request: _RunRequest) -> _ShardPlan:
     """Divide the input, or continue with the existing shards if the input is unchanged."""
     if not isinstance(request.source, str | os.PathLike):
-        raise UsageError("--engine ray takes a file")
+        raise UsageError("--engine ray: expected a file, a folder or a URL, not data in memory")
     home, options, cluster = request.home, request.options, request.cluster
     settings, state = request.settings(), [*read_source_state(request.source), options.skip_bad]
     plan = RunFolder(home).read_json("plan")
@@ -389,8 +394,8 @@ class _ShardStates:
         times = times + 1 if assessments <= before else 1
         if times > retries:
             raise RunFolderError(
-                f"{shard.name}: its worker died {times} times without scoring more (memory?); "
-                "what was finished is kept; run the same command again to continue"
+                f"{shard.name}: its worker died {times} times without progress, perhaps "
+                "for lack of memory; finished work is kept; run the same command again to continue"
             )
         self.deaths_without_progress[shard] = (assessments, times)
         self.waiting.insert(0, shard)
@@ -408,8 +413,8 @@ def _score_shards(
         worker_pool = WorkerPool(ray, plan.job, cluster, len(waiting))
         if worker_pool.nodes > 1 and cluster.store is None:
             raise BackendError(
-                f"the cluster has {worker_pool.nodes} machines: give --store, a folder or URL "
-                "that all of them reach"
+                f"the cluster has {worker_pool.nodes} machines; set --store to a folder or URL "
+                "that all of them can reach"
             )
         total = plan.samples * len(plan.metrics)
         # A finished shard has an assessment for each line and metric.
@@ -429,7 +434,7 @@ def _score_shards(
                 # Also on Ctrl-C, so that finished assessments are stored.
                 _stop_workers(worker_pool, states)
     if options.progress and states.deaths:
-        tell(f"shards put back since their worker died: {states.deaths}")
+        tell(f"shards retried because a worker died: {states.deaths}")
 
 
 def _prepare_pool(worker_pool: WorkerPool, retries: int) -> None:
@@ -441,8 +446,8 @@ def _prepare_pool(worker_pool: WorkerPool, retries: int) -> None:
             deaths += 1
             if deaths > retries:
                 raise RunFolderError(
-                    f"workers died {deaths} times while they prepared what all samples need "
-                    "(memory?); run the same command again to retry"
+                    f"workers died {deaths} times while they prepared data for all "
+                    "samples, perhaps for lack of memory; run the same command again to retry"
                 )
             task = worker_pool.workers[deaths % len(worker_pool.workers)].prepare.remote()
         worker_pool.ray.wait([task], timeout=POLL_INTERVAL_S)

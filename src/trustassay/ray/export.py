@@ -76,7 +76,9 @@ def export(run: Path, to: str, by: str | None = None, steps: StepProgress = SILE
     folder = RunFolder(run)
     content, _ = folder.read_finished()
     if not folder.parquet_path.exists():
-        raise RunFolderError(f"{folder.parquet_path}: is missing; run the run's command again")
+        raise RunFolderError(
+            f"{folder.parquet_path}: is missing; run the command of this run again to write it"
+        )
     names = _read_partitions(content["input"]) if by is None else _split_names(by)
     with folder.parquet_path.open("rb") as file:
         # The tag in the names follows from the table: exporting the same table again writes the
@@ -121,8 +123,8 @@ def _read_partitions(source: str) -> list[str]:
         files = list_files(path) if path.is_dir() else {"": path} if path.is_file() else {}
     if not files:
         raise UsageError(
-            f"export: {source:.200}: is not there any more, or is several inputs, so its folders "
-            f"are not known; give --by FIELD,..., or --by {NO_FOLDERS}"
+            f"export: {source:.200}: the input was moved, or consists of several inputs, so its "
+            f"folders are not known; set --by FIELD,..., or --by {NO_FOLDERS}"
         )
     # A single file is listed under the empty path: it has no folders.
     if "" in files:
@@ -169,15 +171,15 @@ def _read_batches(
             yield batch, keys
     # Known only at the end; the caller removes what was written.
     if unused_names := [name for name in names if not value_counts[name]]:
-        raise UsageError(f"export: no sample has the field {unused_names[0]!r} (--by)")
+        raise UsageError(f"--by: no sample has the field {unused_names[0]!r}")
 
 
 def _name_folder(name: str, value: Any) -> str:
     text = EMPTY_PARTITION if value in (None, "") else str(value)
     result = f"{quote(name, safe='')}={quote(text, safe='')}"
     if len(result) > MAX_FOLDER_CHARS:
-        message = f"{name} has a value of {len(text):,} characters, {text[:40]!r}..."
-        raise UsageError(f"export: {message}; choose other fields (--by)")
+        message = f"{name} has a value of {len(text):,} characters ({text[:40]!r}...), which is"
+        raise UsageError(f"--by: {message} too long for a folder's name; choose another field")
     return result
 
 
@@ -234,7 +236,8 @@ class _PartWriter:
         # request for each.
         if key not in self._file_numbers and len(self._file_numbers) >= MAX_FOLDERS:
             raise UsageError(
-                f"export: {', '.join(self.names)} would have {MAX_FOLDERS:,} folders or more"
+                f"--by {','.join(self.names)}: would make more than {MAX_FOLDERS:,} folders; "
+                "choose other fields"
             )
         name = "/".join([*key, f"part-{self.tag}-{self._file_numbers[key]:05d}.parquet"])
         self._file_numbers[key] += 1
@@ -273,8 +276,8 @@ class _ExportTarget:
             self._before = self.store.read(LIST_FILE) or {}
         if existing and LIST_FILE not in existing:
             raise UsageError(
-                f"{self.store.url}: holds other files, as {existing[0]!r:.80}; expected an empty "
-                "folder, or one of an earlier export"
+                f"{self.store.url}: has other files, for example {existing[0]!r:.80}; expected an "
+                "empty folder, or the folder of an earlier export"
             )
         self._write({**self._before, "complete": False})
 

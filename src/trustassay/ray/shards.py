@@ -107,7 +107,7 @@ async def split(
             :func:`~trustassay.runs.intake.admit_samples`.
     """
     if target.exists():
-        raise RunFolderError(f"{target}: exists already; choose another folder, or remove it")
+        raise RunFolderError(f"{target}: already exists; choose another --out, or remove it")
     part = target.with_name(f".{target.name}.part")
     # Written under another name first: a folder of the final name is always complete.
     if part.exists():  # left by a killed process
@@ -153,7 +153,7 @@ def _check_unmarked(sample: Sample) -> list[Problem]:
     if SHARD not in sample.metadata:
         return []
     # Marks of a division of a division could not be merged.
-    return [Problem(SHARD, "is there already: the input is a shard; split the whole input")]
+    return [Problem(SHARD, "is present, so the input is a shard; divide the whole input instead")]
 
 
 def _distribute(samples_path: Path, name: str, intake: Intake, into: int) -> Iterator[Shard]:
@@ -241,7 +241,9 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
     # Everything is checked before the first byte is written.
     metrics = metrics or list(load_metrics(content).values())
     if missing_metrics := content["metrics"].keys() - {metric.name for metric in metrics}:
-        raise RunFolderError(f"metric {min(missing_metrics)} of these runs is not installed here")
+        raise RunFolderError(
+            f"the runs were scored with {min(missing_metrics)}, which is not installed here"
+        )
     folder = RunFolder(out)
     with ExitStack() as stack:
         # Nobody may continue a shard, or merge into the same folder, in the meantime.
@@ -294,7 +296,7 @@ def _open_shard_run(path: Path) -> _ShardRun:
     folder = RunFolder(path)
     run = folder.read_run()
     if run is None or not folder.samples_path.exists():
-        raise RunFolderError(f"{path}: holds no run")
+        raise RunFolderError(f"{path}: is not the folder of a run")
     record = next(folder.sample_records(), {})
     mark = ShardMark.take(record)
     if mark is None:
@@ -317,11 +319,13 @@ def _check_settings(shards: Sequence[_ShardRun]) -> None:
         ]
         if result:
             message = "; ".join(result)
-            raise RunFolderError(f"{shard.folder.path}: of another input or division: {message}")
+            raise RunFolderError(
+                f"{shard.folder.path}: belongs to another input or division: {message}"
+            )
         if other := by_number.get(shard.mark.number):
             raise RunFolderError(
-                f"{shard.folder.path} and {other}: both of shard {shard.mark.number}, so their "
-                "samples have the same ids; give one of them"
+                f"{shard.folder.path} and {other}: both are runs of shard {shard.mark.number}; "
+                "leave one of them out"
             )
         by_number[shard.mark.number] = shard.folder.path
         # Compared pairwise: a shard without filled samples lacks settings that others have.
@@ -330,8 +334,7 @@ def _check_settings(shards: Sequence[_ShardRun]) -> None:
         )
         if message := "; ".join(changes):
             raise RunFolderError(
-                f"{shard.folder.path}: has other settings than {first.folder.path}. Different: "
-                f"{message}"
+                f"{shard.folder.path}: settings differ from those of {first.folder.path}: {message}"
             )
 
 
@@ -344,7 +347,7 @@ def _select_comparable(run: Mapping[str, Any], other: Mapping[str, Any]) -> dict
 def _check_complete(shards: Sequence[_ShardRun]) -> None:
     """Raise if shards are unfinished or missing, and name the commands that finish them."""
     lines = [
-        f"{shard.folder.path}: unfinished; run again: {_build_command(shard)}"
+        f"{shard.folder.path}: unfinished; to finish it, run: {_build_command(shard)}"
         for shard in shards
         if shard.folder.read_summary() is None
     ]
@@ -354,12 +357,12 @@ def _check_complete(shards: Sequence[_ShardRun]) -> None:
     if total != mark.samples:
         numbers = {shard.mark.number for shard in shards}
         for number in sorted(set(range(mark.into)) - numbers):
-            message = f"shard {number} of {mark.into}: not given; score it: "
+            message = f"shard {number} of {mark.into}: its run is missing; to score it, run: "
             lines.append(message + _build_command(shards[0], number))
         if len(numbers) == mark.into:
             lines.append(
-                f"the runs hold {total:,} of the {mark.samples:,} samples: a shard was not scored "
-                "in full (--limit?)"
+                f"the runs have only {total:,} of the {mark.samples:,} samples; a shard "
+                "was probably scored with --limit"
             )
     if lines:
         raise UnfinishedShardsError("not all shards are finished:\n" + "\n".join(lines))
@@ -379,7 +382,8 @@ def _build_command(shard: _ShardRun, number: int | None = None) -> str:
     if not arguments:
         arguments = ["trustassay", "score", shard.run["input"], "--out", str(out)]
         return (
-            shlex.join([*arguments[:2], str(source), *arguments[3:]]) + " (and the run's options)"
+            shlex.join([*arguments[:2], str(source), *arguments[3:]])
+            + " (with the run's other options)"
         )
     # The command of a missing shard is this one with other paths.
     replacements = {shard.run["input"]: str(source)}
@@ -397,8 +401,8 @@ def _open_preparation(shard: _ShardRun, pool: Path | None) -> Preparation | None
     result = Preparation(pool or Path(shard.run[POOL]), key)
     if not result.path.is_dir():
         raise RunFolderError(
-            f"{result.path}: is missing, and the runs compared samples with all others; give "
-            "--pool the file of all samples (NAME.whole.jsonl) beside it"
+            f"{result.path}: is missing, but these runs compared samples with all others; set "
+            "--pool to the file of all samples (NAME.whole.jsonl) that is next to it"
         )
     return result
 
@@ -462,7 +466,7 @@ def _merge_lines(
         for order, sample, assessment_lines in rows:
             # Two samples at one position: one of the runs was copied or edited.
             if order == last:
-                raise RunFolderError(f"two runs hold the sample {sample[:80]!r}")
+                raise RunFolderError(f"two runs have the same sample: {sample[:80]!r}")
             last = order
             samples.write(sample)
             assessments.writelines(assessment_lines)
@@ -483,7 +487,7 @@ def _read_rows(
             mark = ShardMark.take(record)
             if mark is None or replace(mark, order=shard.mark.order) != shard.mark:
                 raise folder.build_sample_error(
-                    sample_number, "belongs to no shard, or to another one"
+                    sample_number, "belongs to another shard, or to none"
                 )
             assessment_lines = []
             for metric in metrics:
@@ -493,12 +497,15 @@ def _read_rows(
                 identity = read_identity(folder.assessments_path, line, number)
                 if identity != (record["id"], metric):
                     raise RunFolderError(
-                        f"{folder.assessments_path}:{number}: expected {metric} of "
-                        f"{record['id']!r}; delete summary.json and run: {_build_command(shard)}"
+                        f"{folder.assessments_path}:{number}: expected the assessment of "
+                        f"{record['id']!r} by {metric}; delete summary.json, then run: "
+                        f"{_build_command(shard)}"
                     )
             yield mark.order, json.dumps(record).encode() + b"\n", assessment_lines
         if lines.readline():
-            raise RunFolderError(f"{folder.assessments_path}:{number + 1}: belongs to no sample")
+            raise RunFolderError(
+                f"{folder.assessments_path}:{number + 1}: this line belongs to no sample"
+            )
 
 
 def _merge_calls(files: Sequence[Path], target: Path, step: Callable[[], object]) -> int:

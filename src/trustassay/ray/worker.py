@@ -74,7 +74,7 @@ class ScratchFolder:
             if os.fstat(descriptor).st_uid != os.getuid():
                 os.close(descriptor)
                 raise RunFolderError(
-                    f"{self.path}: belongs to another user; give --scratch, a folder of your own"
+                    f"{self.path}: belongs to another user; set --scratch to your own folder"
                 )
             os.fchmod(descriptor, 0o700)
             # Another worker may remove the folder between opening and locking; then the lock is on
@@ -273,7 +273,7 @@ class Worker:
         """Fetch all samples, and what is already prepared of them."""
         job, pool = self._job, self._scratch.path / POOL_FILE
         if not pool.exists() and not await asyncio.to_thread(self._store.get, job.pool_name, pool):
-            raise RunFolderError(f"{job.store}: holds no {POOL_FILE}; run the same command again")
+            raise RunFolderError(f"{job.store}: lacks {POOL_FILE}; run the same command again")
         metrics, backends = self._metrics, self._backends
         stages = choose_stages(metrics, backends, self._options.filling)
         preparation = Preparation(pool, compute_key(job.pool_sha256, metrics, stages, backends))
@@ -293,7 +293,7 @@ class Worker:
         if not source.exists() and not await asyncio.to_thread(
             self._store.get, job.name_of_shard(shard), source
         ):
-            raise RunFolderError(f"{job.store}: holds no {shard}; run the same command again")
+            raise RunFolderError(f"{job.store}: lacks {shard}; run the same command again")
         options = replace(
             self._options, calls_from=await asyncio.to_thread(self._fetch_earlier_calls, shard)
         )

@@ -54,7 +54,7 @@ def trust_scorer(
     # A name or a threshold cannot be shared by several metrics.
     only = resident.metrics[0] if len(resident.metrics) == 1 else None
     if only is None and (name is not None or threshold is not None):
-        raise UsageError("name and threshold: expected one metric; make a scorer for each")
+        raise UsageError("name and threshold: need exactly one metric; make a scorer for each")
     name = name or "_".join(metric.name for metric in resident.metrics)
 
     def scored(

@@ -286,8 +286,8 @@ class ResidentScorer:
             open_scorers.forget(self._key, scorer)
             return []
         # A RecursionError has no message for a person.
-        words = str(error) if isinstance(error, SampleError) else "record: is nested too deeply"
-        return findings_of_fault(self.metrics, words)
+        message = str(error) if isinstance(error, SampleError) else "record: is nested too deeply"
+        return findings_of_fault(self.metrics, message)
 
 
 def _to_record(record: Sample | Mapping[str, Any]) -> Any:
