@@ -101,7 +101,7 @@ def test_from_a_plan_to_figures(cli: Cli, run: Path) -> None:
     low, high = found["figures"][0]["interval"]
     assert 0 < low < difference() < high
     assert found["needs"][1]["more"] == 0
-    assert "detecting a difference of" in last.err
+    assert "detection of a difference of" in last.err
     assert found["drawn"] == found["rated"] == 100
 
     refused = cli("study", run, "--ratings", "ratings.jsonl")
@@ -185,16 +185,16 @@ def test_plans_for_one_purpose_are_refused_by_the_other(cli: Cli, run: Path) -> 
     assert "was made with --for calibrate" in cli("label", run).err
     cli("label", run, "--plan", "p.jsonl")
     words = ("--for", "calibrate", "--score", "reference")
-    assert "is a plan for estimates" in cli("label", run, "--plan", "p.jsonl", *words).err
+    assert "the plan is for estimates" in cli("label", run, "--plan", "p.jsonl", *words).err
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--for", "study"], "--for: expected calibrate, got 'study'"),
-        (["--looks", "2"], "--looks: belongs to a plan with --for calibrate"),
-        (["--for", "calibrate", "--random"], "--random: belongs to a plan without"),
-        (["--for", "calibrate"], "expected the --score"),
+        (["--looks", "2"], "--looks: only possible with --for calibrate"),
+        (["--for", "calibrate", "--random"], "--random: only possible without"),
+        (["--for", "calibrate"], "name the score to calibrate with --score"),
         (
             ["--for", "calibrate", "--score", "sure", "--at-most", "ten"],
             "expected a share between 0 and 1, such as 10% or 0.1, got 'ten'",
@@ -215,7 +215,7 @@ def test_options_of_plans_for_calibrate(
         (["--unit", "page"], "--unit: expected question or answer, got 'page'"),
         (["--compare", "good", "bad"], "models and scores here: good, poor, reference"),
         (["--score", "referense"], "did you mean"),
-        (["--label", "gone"], "no sample has the label gone"),
+        (["--label", "gone"], "no answer has the label gone"),
         (["--ratings", "gone.jsonl"], "gone.jsonl"),
         (["--plan", "in.jsonl"], "in.jsonl:1: not a plan"),
     ],

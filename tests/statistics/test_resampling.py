@@ -142,7 +142,7 @@ def test_there_is_no_interval_of_too_little() -> None:
     rare = resample_interval([0.1, 0.2], 60, rarer=9)
     assert rare == "too few answers of one kind: 9; at least 10 are needed"
     nan = math.nan
-    assert "not defined in more than a tenth" in str(resample_interval([0.1] * 8 + [nan] * 2, 50))
+    assert "undefined in more than a tenth" in str(resample_interval([0.1] * 8 + [nan] * 2, 50))
     assert "the same in every resample" in str(resample_interval([1.0] * 10, 50))
     assert "at least 1,000 are needed" in str(
         resample_interval([0.1, 0.2], 999, biased=0.1)

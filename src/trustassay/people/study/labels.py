@@ -212,11 +212,11 @@ def _average_by_rater(
 def _describe_missing_field(
     run: str, name: str, fields: Sequence[str], options: Sequence[str]
 ) -> str:
-    message = f"{run}: no answer has the field {name} as a label; "
+    message = f"{run}: no answer has the label {name}; "
     nearest = did_you_mean("field", name, fields).partition("; ")[2]
     if name != DEFAULT_LABEL and nearest.startswith("did you mean"):
         message += f"{nearest} "
-    message += "name it with --label FIELD, or use --ratings FILE"
+    message += "use --label FIELD, or --ratings FILE"
     if options:
         message += f". Fields that say right or wrong: {', '.join(options[:MAX_FIELDS_LISTED])}"
     listed = ", ".join(fields[:MAX_FIELDS_LISTED]) or "none"
