@@ -95,7 +95,7 @@ def test_bad_input_is_told_and_nothing_started(cli: Cli, tmp_path: Path) -> None
     (tmp_path / "diary.txt").write_text("mine\n")
     rater = ("--rater", "anna")
     for arguments, words in (
-        (("a.jsonl",), "expected a --rater"),
+        (("a.jsonl",), "expected --rater NAME"),
         (rater, "expected either a file or a run to rate, or two with --pairs"),
         (("empty.jsonl", *rater), "empty.jsonl: contains no records"),
         (("none.jsonl", *rater), "no sample has a response; there is nothing to rate"),
@@ -106,7 +106,7 @@ def test_bad_input_is_told_and_nothing_started(cli: Cli, tmp_path: Path) -> None
         (("a.jsonl", *rater, "--together", "--pairs", "a.jsonl", "a.jsonl"), "expected either"),
         (("--together", *rater, "--pairs", "a.jsonl", "a.jsonl"), "a pair is shown together"),
         (("a.jsonl", *rater, "--import", "a.jsonl"), "row 1: expected the columns key and rating"),
-        (("a.jsonl", *rater, "--import", "x", "--export", "x"), "expected one of them"),
+        (("a.jsonl", *rater, "--import", "x", "--export", "x"), "expected only one of them"),
     ):
         said = cli("annotate", *arguments)
         assert said.status == 2, arguments

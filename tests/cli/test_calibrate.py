@@ -81,7 +81,7 @@ def test_a_table_and_other_rows(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("id,confidence\na,0.9\nb,0.001\nc,\n")
     result = cli("calibrate", tmp_path / "new.csv", "--apply", "calibrator.json", "--json")
     assert result.status == 0, result.err
-    assert "3 answers: 2 accepted, 1 for a person" in result.err
+    assert "3 answers: 2 accepted, 1 to be checked by a person" in result.err
     assert json.loads(result.out)["accepted"] == 2
     assert Path("decided.csv").read_text().splitlines()[0] == "id,confidence,decision,probability"
     Path("runs").mkdir()
@@ -95,7 +95,7 @@ def test_without_a_threshold_it_ends_with_status_2(cli: Cli, tmp_path: Path) -> 
     given = ("calibrate", tmp_path / "s.csv", "--score", "jev", "--label", "human")
     result = cli(*given, "--page", "p.html")
     assert result.status == 2
-    assert "No threshold for at most 10 % wrong: best" in result.err
+    assert "No threshold for at most 10 % wrong: 31 % of the 29" in result.err
     # The calibrator still gives probabilities; it accepts nothing.
     assert json.loads(Path("calibrator.json").read_text())["promises"][0]["without"]
     assert Path("p.html").exists()
@@ -159,7 +159,7 @@ def test_what_is_read_is_not_overwritten_and_an_unplanned_look_is_noticed(
     before = labels.read_bytes()
     for options in (["--out", labels], ["--page", labels]):
         result = cli("calibrate", labels, "--score", "sure", *options)
-        assert result.status == 2 and "would replace what is read" in result.err
+        assert result.status == 2 and "would overwrite the input" in result.err
     first = cli("calibrate", labels, "--score", "sure")
     assert first.status == 0 and "further look" not in first.err
     result = cli("calibrate", labels, "--apply", "calibrator.json", "--out", labels)

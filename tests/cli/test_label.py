@@ -86,9 +86,9 @@ def test_from_a_plan_to_figures(cli: Cli, run: Path) -> None:
 
     second = cli(*then)
     assert second.status == 0, second.err
-    assert "50 drawn, 50 of them rated" in second.err
-    assert "share right: good" in second.err
-    assert "for an interval of 0.05: about" in second.err
+    assert "50 answers drawn, 50 of them rated" in second.err
+    assert "right answers: good" in second.err
+    assert "interval of width 0.05: needs about" in second.err
     (more,) = commands(second.err)
     assert more[-2:] == ["--number", "50"]
 
@@ -135,7 +135,7 @@ def test_ratings_that_have_just_begun(cli: Cli, run: Path) -> None:
     Path("ratings.jsonl").write_text('{"action": "start", "choices": ["yes", "no"]}\n')
     said = cli(*then)
     assert said.status == 0, said.err
-    assert "50 drawn, 0 of them rated" in said.err
+    assert "50 answers drawn, 0 of them rated" in said.err
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_plan_for_calibrate_of_a_table(cli: Cli, table: Path) -> None:
     words = ("label", table, "--for", "calibrate", "--score", "sure", "--number", "100")
     first = cli(*words, "--at-most", "10%", "--json")
     assert first.status == 0, first.err
-    assert "50 drawn, 0 of them rated\n100 labels missing until the promise is tested" in first.err
+    assert "50 answers drawn, 0 of them rated\n100 labels missing until the" in first.err
     assert json.loads(first.out)["missing"] == 100
     plan = f"{table}.label.jsonl"
     then = first.err.partition("then: trustassay ")[2].split()
@@ -168,7 +168,7 @@ def test_a_plan_for_calibrate_of_a_table(cli: Cli, table: Path) -> None:
     assert stored.status == 0, stored.err
     rest = ("--ratings", "ratings.jsonl", "--at-least", "4")
     second = cli(*words, *rest, "--at-most", "0.1")
-    assert "100 drawn, 50 of them rated\n50 labels missing" in second.err
+    assert "100 answers drawn, 50 of them rated\n50 labels missing" in second.err
     refused = cli("study", table, "--ratings", "ratings.jsonl")
     assert refused.status == 2
     # A table that people made stays theirs: `annotate` writes a file beside it.

@@ -136,19 +136,19 @@ def test_figures_of_some_labels(run: Path, plan: Path, tmp_path: Path) -> None:
     truth = {m: np.mean([one["right"] for one in data if one["model"] == m]) for m in MODELS}
     by_title = {one.figure.title: one for one in found.figures}
     assert list(by_title) == [
-        "share of right answers",
-        "share of right answers: good",
-        "share of right answers: poor",
+        "right answers",
+        "right answers: good",
+        "right answers: poor",
         "AUROC: reference",
     ]
-    share = by_title["share of right answers"]
+    share = by_title["right answers"]
     assert share.interval and share.beyond and share.evenly
     low, high = share.interval
     assert low <= np.mean(list(truth.values())) <= high
     assert share.beyond[0] < low < high < share.beyond[1]
     assert high - low < share.evenly[1] - share.evenly[0]
     for model in MODELS:
-        low, high = by_title[f"share of right answers: {model}"].interval or (1, 0)
+        low, high = by_title[f"right answers: {model}"].interval or (1, 0)
         assert low <= truth[model] <= high
     need = found.needs[0]
     assert need.more and need.evenly and 0 < need.more < need.evenly
@@ -158,7 +158,7 @@ def test_figures_of_some_labels(run: Path, plan: Path, tmp_path: Path) -> None:
 
 def test_two_models_are_told_apart(run: Path, plan: Path, tmp_path: Path) -> None:
     few = rated(run, plan, tmp_path, 46, compare=MODELS)
-    assert few.figures[0].figure.title == "share of right answers: good – poor"
+    assert few.figures[0].figure.title == "right answers: good – poor"
     many = rated(run, plan, tmp_path, 100)  # the plan knows what it was made for
     difference = many.figures[0]
     assert difference.figure.kind == "difference"

@@ -289,7 +289,7 @@ def _serve(
                 f"{rater}: {serving.format_address(host, listener)}/{links.tokens[rater]} "
                 f"({progress})"
             )
-        say(f"ratings: {out}; stop with Ctrl-C; run the same command again to continue")
+        say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
         web_application = build_annotation_application(
             session, links, say, serving.AllowedHosts(host, public), promise
         )

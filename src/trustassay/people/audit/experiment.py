@@ -388,7 +388,7 @@ def _format_effect(audited: AuditResult, name: str) -> str:
     )
     shift, shift_interval, flips, flips_interval, *_ = _build_cells(effect)
     return (
-        f"score {shift} (95 % interval {shift_interval}), {flips} % of the verdicts flip "
+        f"score {shift} (95 % interval: {shift_interval}), {flips} % of the verdicts flip "
         f"({flips_interval})"
     )
 
@@ -408,9 +408,10 @@ def describe_notes(audited: AuditResult) -> Iterator[str]:
         lost.setdefault(effect.flips.n - effect.shift.n, []).append(name)
     for count, names in sorted(lost.items()):
         if count:
+            each = " each" if len(names) > 1 else ""
             yield (
-                f"{', '.join(names)}: {amount(count, 'answer')} without a score before or after "
-                "the change, counted only in verdict flips"
+                f"{', '.join(names)}: {amount(count, 'answer')}{each} without a score before or "
+                "after the change, counted only in verdict flips"
             )
     if audited.blank:
         yield f"left out: {amount(audited.blank, 'sample')} without a response"
@@ -432,8 +433,11 @@ def _build_cells(effect: ChangeEffect) -> Sequence[str]:
         100 * effect.flips.interval[0],
         100 * effect.flips.interval[1],
     )
-    cells = (shift, ends_text(effect.shift.interval, "+") or "too few")
-    flips = (number(100 * (effect.flips.value or 0.0)), ends_text(ends, digits=1) or "too few")
+    cells = (shift, ends_text(effect.shift.interval, "+") or "too few answers")
+    flips = (
+        number(100 * (effect.flips.value or 0.0)),
+        ends_text(ends, digits=1) or "too few answers",
+    )
     return (*cells, *flips, p_text(effect.p), f"{_ratio_value(effect):.2f}" if effect.ratio else "")
 
 

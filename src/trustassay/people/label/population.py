@@ -263,7 +263,7 @@ class WantedFigure:
     @property
     def title(self) -> str:
         """The name of the figure for people."""
-        what = "AUROC" if "auroc" in self.kind else "share of right answers"
+        what = "AUROC" if "auroc" in self.kind else "right answers"
         return f"{what}: {' – '.join(self.names)}" if self.names else what
 
     @property
