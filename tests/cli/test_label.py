@@ -108,7 +108,7 @@ def test_from_a_plan_to_figures(cli: Cli, run: Path) -> None:
     assert refused.status == 2
     assert "unequal probabilities" in refused.err
     warned = cli("agree", "ratings.jsonl")
-    assert "unequal probabilities" in warned.err
+    assert "`label` drew uncertain answers more often" in warned.err
 
 
 def test_the_outcomes_of_the_run_come_first(cli: Cli, run: Path) -> None:

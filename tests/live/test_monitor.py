@@ -189,7 +189,7 @@ def test_bad_input_is_told_and_changes_nothing(cli: Cli, runs: list[Path], tmp_p
     for damaged in ("", "[]", '{"days": 3}'):
         Path("s.json").write_text(damaged)
         said = cli("monitor", runs[0], "--state", "s.json")
-        assert (said.status, "not a state file of monitor" in said.err) == (2, True)
+        assert (said.status, "is no state of monitor" in said.err) == (2, True)
 
 
 def test_two_processes_do_not_write_one_state(cli: Cli, runs: list[Path]) -> None:

@@ -16,7 +16,7 @@ from trustassay.runs.folder import RunFolder, find_run_model
 from trustassay.runs.intake import InputOptions, open_samples
 from trustassay.runs.lines import encode_sample
 from trustassay.runs.units import read_domain
-from trustassay.text.numbers import amount
+from trustassay.text.numbers import amount, verb
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,9 @@ def _index_by_question(source: Path, samples: Sequence[Sample]) -> dict[str, Sam
     keys = [" ".join(sample.question.split()) for sample in samples]
     if repeated := sum(count > 1 for count in Counter(keys).values()):
         raise InputError(
-            f"{source}: {repeated:,} questions occur more than once, so answers "
-            "cannot be paired by question; expected the same ids in both files"
+            f"{source}: {amount(repeated, 'question')} {verb(repeated, 'occurs', 'occur')} more "
+            "than once, so answers cannot be paired by question; expected the same ids in both "
+            "files"
         )
     return dict(zip(keys, samples, strict=True))
 

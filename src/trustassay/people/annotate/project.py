@@ -280,7 +280,7 @@ class AnnotateOptions:
         for name in self.raters:
             if not RATER_NAME.fullmatch(name):
                 raise UsageError(
-                    "--rater: expected up to 40 letters, digits, _, - or . (no . first), got "
+                    "--rater: expected up to 40 letters, digits, _, - or . (not first), got "
                     f"{name[:50]!r}"
                 )
         if not self.raters:

@@ -348,9 +348,9 @@ class _LabelTable:
         # Figures over answers that were chosen for their scores would be biased.
         if ratings.has_unequal_chances and not self.source.weighted:
             raise InputError(
-                f"{self.path}: `label` chose these answers with unequal probabilities, so figures "
-                "of them alone say nothing about the others; `trustassay label RUN --ratings "
-                f"{self.path}` weights them (`label --random` chooses answers for all uses)"
+                f"{self.path}: `label` chose these answers with unequal probabilities, so they do "
+                "not represent all answers; weight them with `trustassay label RUN --ratings "
+                f"{self.path}`, or choose answers with `label --random`"
             )
         words = ratings.categories
         rater_names = {rating.rater for rating in ratings.ratings}
