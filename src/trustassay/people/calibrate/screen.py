@@ -82,7 +82,7 @@ def _write_reliability(result: Calibration) -> str:
 def _describe_band(band: ReliabilityBand) -> str:
     low, high = band.interval
     share = 100 * band.right / band.n
-    return f"{share:.0f} % ({100 * low:.0f} to {100 * high:.0f}) for scores around {band.stated:.2g}"
+    return f"{share:.0f} % ({100 * low:.0f} to {100 * high:.0f}) for scores near {band.stated:.2g}"
 
 
 def _write_price(result: Calibration, promise: ThresholdPromise) -> Iterator[str]:
