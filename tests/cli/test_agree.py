@@ -22,7 +22,7 @@ def test_agreement_as_tables_and_as_json(cli: Cli, tmp_path: Path) -> None:
     assert found["raters"] == {"ann": 24, "bob": 24}
     assert 0 < found["overall"]["alpha_ordinal"]["value"] < 1
     assert len(found["pairs"]) == 1
-    assert "24 items; ratings of each rater: ann 24, bob 24" in said.err
+    assert "24 items; ratings per rater: ann 24, bob 24" in said.err
     for words in ("Fleiss's kappa", "alpha, ordinal", "ann – bob", "kappa, quadratic"):
         assert words in said.err
     assert "raters disagree on" in said.err
@@ -32,10 +32,10 @@ def test_agreement_as_tables_and_as_json(cli: Cli, tmp_path: Path) -> None:
 def test_the_scale_is_given_or_said_to_be_unknown(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(TABLE.replace(",3", ",4"))
     said = cli("agree", "r.csv", "--json")
-    assert "levels that occur: 1, 2, 4, 5; the whole scale is not known" in said.err
+    assert "levels in the ratings: 1, 2, 4, 5; weighted kappas and AC1 assume that" in said.err
     given = cli("agree", "r.csv", "--levels", "1..5", "--machine", "bob", "--json")
     assert "levels: 1, 2, 3, 4, 5" in given.err
-    assert "judge with people" in given.err
+    assert "judge and people" in given.err
     one, other = (json.loads(each.out) for each in (said, given))
     assert (one["levels_declared"], other["levels_declared"]) == (False, True)
     for name, same in (("kappa", True), ("kappa_quadratic", False)):
@@ -101,14 +101,17 @@ def test_columns_of_scores_are_no_ratings(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("item,jev,ann,bob\n" + "".join(rows))
     output = cli("agree", "r.csv", "--json")
     assert output.status == 0
-    sentence = "jev: 300 different values, a score: trustassay calibrate r.csv --score jev"
+    sentence = (
+        "jev: left out as a score, with 300 different values; to use it: trustassay calibrate "
+        "r.csv --score jev"
+    )
     assert sentence in output.err
     assert json.loads(output.out)["raters"] == {"ann": 300, "bob": 300}
     (tmp_path / "r.csv").write_text("item,jev\n" + "".join(f"q{i},{i / 300}\n" for i in range(300)))
     output = cli("agree", "r.csv")
     assert output.status == 2
     assert (
-        f"{sentence}. No ratings are left to compare: --rater COLUMN names a column of words"
+        f"{sentence}. No ratings are left to compare. If these are ratings, give their scale:"
         in output.err
     )
     # A scale that is declared may have more levels, and words are no numbers.
@@ -207,7 +210,7 @@ def test_the_votes_of_a_run_stand_beside_the_ratings_of_people(cli: Cli, tmp_pat
     alone = cli("agree", "--run", "run", "--json", "--page", "v.html")
     assert alone.status == 0
     assert list(json.loads(alone.out)["variance"]["groups"]) == ["judges"]
-    assert "judges: a single rater, whose own level and tastes count as the answer's" in alone.err
+    assert "judges: a single rater, whose strictness cannot be separated from" in alone.err
     page = (tmp_path / "v.html").read_text()
     assert page.count('<svg class="stack"') == 1
     (tmp_path / "r.csv").write_text(TABLE)
@@ -231,8 +234,8 @@ def test_votes_that_cannot_be_compared_are_left_out_and_said(cli: Cli, tmp_path:
     (tmp_path / "words.csv").write_text("item,rater,rating\nq1,ann,good\nq1,bob,poor\n")
     said = cli("agree", "words.csv", "--run", "run", "--page", "v.html")
     assert said.status == 0
-    assert "the votes of the run's judges are left out: the ratings are words, and" in said.err
-    assert "no page: categories without an order have no variance" in said.err
+    assert "the votes of the run's judges are not used: the ratings are words, but" in said.err
+    assert "no page written: unordered categories have no variance" in said.err
     assert "report.html#a2" in said.err
 
 
@@ -252,7 +255,7 @@ def test_hostile_raters_stay_text_on_the_page(cli: Cli, tmp_path: Path) -> None:
 def test_what_is_asked_of_agree_has_to_fit_together(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(TABLE)
     for arguments, words in (
-        ((), "no ratings; expected FILE, or --run with a run of judge"),
+        ((), "no ratings; name a FILE of ratings, or a run of the metric judge with --run"),
         (("--run", "nowhere"), "nowhere: holds no run"),
         (("r.csv", "--machine", "anne"), "--machine: unknown rater 'anne'; did you mean ann"),
     ):
@@ -262,7 +265,7 @@ def test_what_is_asked_of_agree_has_to_fit_together(cli: Cli, tmp_path: Path) ->
     judged(cli, tmp_path)
     said = cli("agree", "--run", "run", "--rater", "ann")
     assert said.status == 2
-    assert "are about FILE: name it" in said.err
+    assert "apply to FILE; name the file" in said.err
 
 
 def test_one_question_of_a_run_is_one_unit_unless_each_answer_is(cli: Cli, tmp_path: Path) -> None:
@@ -292,13 +295,13 @@ def test_one_question_of_a_run_is_one_unit_unless_each_answer_is(cli: Cli, tmp_p
         assert (interval is not None, advice in result.err) == (has_interval, not has_interval)
     refused = cli("agree", "r.csv", "--unit", "topic")
     assert refused.status == 2
-    assert "--unit topic: only a run knows this" in refused.err
+    assert "--unit topic: needs the run that was rated" in refused.err
 
 
 def test_a_judge_is_counted_above_at_and_below_people(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("item,ann,judge\n" + "".join(f"q{i},3,{i}\n" for i in range(5)))
     result = cli("agree", "r.csv", "--machine", "judge", "--json")
     lines = [line.split() for line in result.err.splitlines()]
-    heading = lines.index("judge beside people judge higher equal judge lower".split())
+    heading = lines.index("judge compared with people judge higher equal judge lower".split())
     assert lines[heading + 1] == ["judge", "1", "1", "3"]
     assert json.loads(result.out)["deviations"] == {"judge": {"higher": 1, "equal": 1, "lower": 3}}

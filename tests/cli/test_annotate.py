@@ -39,8 +39,10 @@ def test_a_sheet_there_and_back_and_how_far_its_raters_agree(cli: Cli, tmp_path:
     sheets = ("--import", "sheet-anna.csv", "--import", "sheet-bela.csv")
     said = cli("annotate", "a.jsonl", *raters, *sheets)
     assert said.status == 0
-    assert "48 of 48 ratings were new or different: ratings.jsonl" in said.err
-    assert "0 of 48 ratings were new" in cli("annotate", "a.jsonl", *raters, *sheets).err
+    assert "stored 48 new or changed of 48 ratings: ratings.jsonl" in said.err
+    assert (
+        "stored 0 new or changed of 48 ratings" in cli("annotate", "a.jsonl", *raters, *sheets).err
+    )
     said = cli("agree", "ratings.jsonl", "--json")
     assert said.status == 0
     found = json.loads(said.out)
@@ -65,7 +67,7 @@ def test_one_rubric_of_several_is_read_by_every_command(cli: Cli, tmp_path: Path
         with (tmp_path / sheet).open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([header, *table])
     said = cli(*start, "--import", "s-anna.csv", "--import", "s-bela.csv")
-    assert "32 of 32 ratings were new or different" in said.err
+    assert "stored 32 new or changed of 32 ratings" in said.err
     verdict = ("--field", "rating=verdict")
     for command in (
         ("agree", "ratings.jsonl"),
@@ -93,7 +95,7 @@ def test_bad_input_is_told_and_nothing_started(cli: Cli, tmp_path: Path) -> None
     (tmp_path / "diary.txt").write_text("mine\n")
     rater = ("--rater", "anna")
     for arguments, words in (
-        (("a.jsonl",), "expected a --rater"),
+        (("a.jsonl",), "expected --rater NAME"),
         (rater, "expected either a file or a run to rate, or two with --pairs"),
         (("empty.jsonl", *rater), "empty.jsonl: contains no records"),
         (("none.jsonl", *rater), "no sample has a response; there is nothing to rate"),
@@ -104,7 +106,7 @@ def test_bad_input_is_told_and_nothing_started(cli: Cli, tmp_path: Path) -> None
         (("a.jsonl", *rater, "--together", "--pairs", "a.jsonl", "a.jsonl"), "expected either"),
         (("--together", *rater, "--pairs", "a.jsonl", "a.jsonl"), "a pair is shown together"),
         (("a.jsonl", *rater, "--import", "a.jsonl"), "row 1: expected the columns key and rating"),
-        (("a.jsonl", *rater, "--import", "x", "--export", "x"), "expected one of them"),
+        (("a.jsonl", *rater, "--import", "x", "--export", "x"), "expected only one of them"),
     ):
         said = cli("annotate", *arguments)
         assert said.status == 2, arguments
@@ -129,7 +131,7 @@ def test_a_file_that_another_process_writes_is_left_alone(cli: Cli, tmp_path: Pa
     finally:
         held.close()
     assert said.status == 2
-    assert "another process writes to this file" in said.err
+    assert "another process is writing to this file" in said.err
 
 
 # The server as a process
@@ -253,6 +255,6 @@ def test_what_another_user_owns_is_not_written_until_one_says_so(
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     result = cli(*asked, "--out", "sent/ratings.jsonl")
     assert result.status == 2
-    assert "--out: sent belongs to another user; --write-others" in " ".join(result.err.split())
+    assert "--out: sent belongs to another user; add --write-others" in " ".join(result.err.split())
     assert not (sent / "ratings.jsonl").exists()
     assert cli(*asked, "--out", "sent/ratings.jsonl", "--write-others").status == 0

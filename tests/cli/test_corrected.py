@@ -261,7 +261,7 @@ def test_what_is_refused(cli: Cli, home: Path, tmp_path: Path) -> None:
     assert "9; at least 20 are needed" in message
     assert "--random` draws answers to rate" in message
     strange = some(home, "new", 50, tmp_path / "strange.csv", "z{}")
-    assert "its ids are none of" in refused("gate", home / "new", "--labels", strange, *least)
+    assert "no id is that of" in refused("gate", home / "new", "--labels", strange, *least)
     bare = tmp_path / "bare.csv"
     bare.write_text("item,rater,rating\n" + "".join(f"q{at},anna,1\n" for at in range(40)))
     two = ("compare", home / "old", home / "new", "--metric", "reference")

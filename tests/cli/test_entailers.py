@@ -89,7 +89,7 @@ def test_figures_by_hand_and_failures_left_out() -> None:
     assert found.kinds == {"a": PassedCounts(1, 1, 1, 1), "b": PassedCounts(1, 0, 1, 0)}
     again = measure_entailers(pairs, {"x": Fixed()})[0]
     assert again.auc == found.auc
-    with pytest.raises(BackendError, match="x failed on all 1 pairs; the first: no number"):
+    with pytest.raises(BackendError, match="x failed on all 1 pairs; the first failure: no number"):
         measure_entailers(pairs[-1:], {"x": Fixed()})
 
 
@@ -125,6 +125,6 @@ def test_contradicted_against_not_stated_by_hand(cli: Cli, tmp_path: Path) -> No
         (0.05 + 0.6 + abs(0.2 - 1 + 0.2) + 0.3) / 5
     )
     assert (told.passed, told.other_passed) == (0, 0)
-    assert "contradicted against not stated" in cli("entailers", path, "--entailer", "lexical").err
+    assert "contradicted versus not stated" in cli("entailers", path, "--entailer", "lexical").err
     path.write_text("\n".join(map(json.dumps, rows[:3])))
     assert measure_entailers(read_pairs(path), {"x": Written()})[0].contradictions is None

@@ -86,9 +86,9 @@ def test_from_a_plan_to_figures(cli: Cli, run: Path) -> None:
 
     second = cli(*then)
     assert second.status == 0, second.err
-    assert "50 drawn, 50 of them rated" in second.err
-    assert "share right: good" in second.err
-    assert "for an interval of 0.05: about" in second.err
+    assert "50 answers drawn, 50 of them rated" in second.err
+    assert "right answers: good" in second.err
+    assert "interval of width 0.05: needs about" in second.err
     (more,) = commands(second.err)
     assert more[-2:] == ["--number", "50"]
 
@@ -101,14 +101,14 @@ def test_from_a_plan_to_figures(cli: Cli, run: Path) -> None:
     low, high = found["figures"][0]["interval"]
     assert 0 < low < difference() < high
     assert found["needs"][1]["more"] == 0
-    assert "detecting a difference of" in last.err
+    assert "detection of a difference of" in last.err
     assert found["drawn"] == found["rated"] == 100
 
     refused = cli("study", run, "--ratings", "ratings.jsonl")
     assert refused.status == 2
     assert "unequal probabilities" in refused.err
     warned = cli("agree", "ratings.jsonl")
-    assert "unequal probabilities" in warned.err
+    assert "`label` drew uncertain answers more often" in warned.err
 
 
 def test_the_outcomes_of_the_run_come_first(cli: Cli, run: Path) -> None:
@@ -135,7 +135,7 @@ def test_ratings_that_have_just_begun(cli: Cli, run: Path) -> None:
     Path("ratings.jsonl").write_text('{"action": "start", "choices": ["yes", "no"]}\n')
     said = cli(*then)
     assert said.status == 0, said.err
-    assert "50 drawn, 0 of them rated" in said.err
+    assert "50 answers drawn, 0 of them rated" in said.err
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_plan_for_calibrate_of_a_table(cli: Cli, table: Path) -> None:
     words = ("label", table, "--for", "calibrate", "--score", "sure", "--number", "100")
     first = cli(*words, "--at-most", "10%", "--json")
     assert first.status == 0, first.err
-    assert "50 drawn, 0 of them rated\n100 labels missing until the promise is tested" in first.err
+    assert "50 answers drawn, 0 of them rated\n100 labels missing until the" in first.err
     assert json.loads(first.out)["missing"] == 100
     plan = f"{table}.label.jsonl"
     then = first.err.partition("then: trustassay ")[2].split()
@@ -168,7 +168,7 @@ def test_a_plan_for_calibrate_of_a_table(cli: Cli, table: Path) -> None:
     assert stored.status == 0, stored.err
     rest = ("--ratings", "ratings.jsonl", "--at-least", "4")
     second = cli(*words, *rest, "--at-most", "0.1")
-    assert "100 drawn, 50 of them rated\n50 labels missing" in second.err
+    assert "100 answers drawn, 50 of them rated\n50 labels missing" in second.err
     refused = cli("study", table, "--ratings", "ratings.jsonl")
     assert refused.status == 2
     # A table that people made stays theirs: `annotate` writes a file beside it.
@@ -185,16 +185,16 @@ def test_plans_for_one_purpose_are_refused_by_the_other(cli: Cli, run: Path) -> 
     assert "was made with --for calibrate" in cli("label", run).err
     cli("label", run, "--plan", "p.jsonl")
     words = ("--for", "calibrate", "--score", "reference")
-    assert "is a plan for estimates" in cli("label", run, "--plan", "p.jsonl", *words).err
+    assert "the plan is for estimates" in cli("label", run, "--plan", "p.jsonl", *words).err
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--for", "study"], "--for: expected calibrate, got 'study'"),
-        (["--looks", "2"], "--looks: belongs to a plan with --for calibrate"),
-        (["--for", "calibrate", "--random"], "--random: belongs to a plan without"),
-        (["--for", "calibrate"], "expected the --score"),
+        (["--looks", "2"], "--looks: only possible with --for calibrate"),
+        (["--for", "calibrate", "--random"], "--random: only possible without"),
+        (["--for", "calibrate"], "name the score to calibrate with --score"),
         (
             ["--for", "calibrate", "--score", "sure", "--at-most", "ten"],
             "expected a share between 0 and 1, such as 10% or 0.1, got 'ten'",
@@ -215,7 +215,7 @@ def test_options_of_plans_for_calibrate(
         (["--unit", "page"], "--unit: expected question or answer, got 'page'"),
         (["--compare", "good", "bad"], "models and scores here: good, poor, reference"),
         (["--score", "referense"], "did you mean"),
-        (["--label", "gone"], "no sample has the label gone"),
+        (["--label", "gone"], "no answer has the label gone"),
         (["--ratings", "gone.jsonl"], "gone.jsonl"),
         (["--plan", "in.jsonl"], "in.jsonl:1: not a plan"),
     ],

@@ -47,7 +47,7 @@ def test_an_alarm_is_not_hidden_by_what_cannot_be_written(
     assert bad.status == status
     assert "ALARM promise withdrawn since 2026-10-11" in bad.err
     if status == 3:
-        assert "c.json: cannot be written (Read-only file system), and still accepts" in bad.err
+        assert "c.json: cannot be written (Read-only file system), so it still accepts" in bad.err
         assert json.loads(bad.out)["status"]["status"] == "withdrawn"
     assert cli("monitor", table(tmp_path / "b.csv", *BAD), "--audit", made).status == 3
     assert json.loads(made.read_text())["audit"]["status"] == "withdrawn"

@@ -76,8 +76,8 @@ def test_it_fits_a_narrow_terminal(cli: Cli, run: Path, monkeypatch: pytest.Monk
 def test_faults_end_with_status_2(cli: Cli, run: Path) -> None:
     said = cli("study", run, "--label", "correct")
     assert said.status == 2
-    assert "no sample has the label correct; did you mean labels.correct? " in said.err
-    assert "What says right and wrong: --label labels.correct. " in said.err
+    assert "no answer has the label correct; did you mean labels.correct? " in said.err
+    assert "Fields that say right or wrong: --label labels.correct. " in said.err
     assert "labels.correct, labels.mood" in said.err
     said = cli("study", run, "--label", "labels.mood")
     assert said.status == 2
@@ -90,7 +90,7 @@ def test_faults_end_with_status_2(cli: Cli, run: Path) -> None:
     assert "--table a.xls: expected a name that ends with .csv, .tsv or .md" in said.err
     assert cli("study", "missing", "--label", "x").status == 2
     said = cli("study", run, *ARGUMENTS, "--machine", "x")
-    assert "--machine and --field are about the file of --ratings: name it" in said.err
+    assert "--machine and --field apply to a file of ratings; name it with --ratings" in said.err
 
 
 def test_a_file_is_studied_like_a_run(cli: Cli, run: Path) -> None:
@@ -102,12 +102,12 @@ def test_a_file_is_studied_like_a_run(cli: Cli, run: Path) -> None:
     assert output.status == 0, output.err
     assert "Highest AUROC: jev 1.000" in output.err
     # A table has neither costs nor reports to link to.
-    assert "a sample takes" not in output.err
+    assert "cost per sample" not in output.err
     assert "report.html" not in Path("s.html").read_text()
     output = cli("study", "scores.csv")
     assert output.status == 2
-    assert "scores.csv: no sample has the label label; expected --label FIELD" in output.err
-    assert "What says right and wrong: --label human. " in output.err
+    assert "scores.csv: no answer has the label label; use --label FIELD" in output.err
+    assert "Fields that say right or wrong: --label human. " in output.err
     output = cli("study", "scores.csv", "--label", "human", "--score", "jav")
     assert "scores.csv: unknown column 'jav'; did you mean jev?" in output.err
     output = cli("study", run, *ARGUMENTS, "--score", "referenc")

@@ -171,7 +171,7 @@ def test_a_sample_is_scored_and_decided(tmp_path: Path) -> None:
     calibrator(path, [promise(0.1)], origin=of("another"))
     (other,) = asked(path, answer)
     assert (other.json()["decision"], other.json()["valid"]) == ("ask", False)
-    assert "other models than the calibrator was made with" in other.json()["reason"]
+    assert "has other models than the calibrator: " in other.json()["reason"]
 
 
 def test_a_calibrator_of_a_metric_that_is_not_scored_is_refused(tmp_path: Path) -> None:

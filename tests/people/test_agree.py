@@ -102,7 +102,7 @@ def test_one_rater_is_enough_where_there_are_repeats_and_not_else() -> None:
     found = measure_agreement(Ratings([Rating("a", "x", 1, 0), Rating("a", "x", 2, 1)]))
     assert found.intra["x"]["percent"].value == 0
     assert not found.overall
-    with pytest.raises(ValueError, match="nothing to compare: all ratings are by 'x'"):
+    with pytest.raises(ValueError, match="nothing to compare: 'x' is the only rater"):
         measure_agreement(Ratings([Rating("a", "x", 1)]))
 
 

@@ -153,10 +153,12 @@ def test_a_promise_from_a_table_of_two_columns(tmp_path: Path) -> None:
     assert result.accept(rows[0]["jev"]) and not result.accept(rows[longest]["jev"])
     assert result.probability(0.99) > 0.9 and result.probability(0.05) < 0.2
     assert result.text.splitlines()[:3] == [
-        f"Accept answers with jev > {rows[longest]['jev']:.4g}: {longest / 2:.0f} % of 200 are "
-        "decided without a person;",
-        "at most 10 % of those are wrong, as people label them (confidence 95 %).",
-        f"  200 labels, all answers; {longest} accepted, {longest - 160} wrong; look 1 of 1",
+        f"Accept answers with jev > {rows[longest]['jev']:.4g}: {longest / 2:.0f} % of 200 need "
+        "no check by a person;",
+        "at most 10 % of the accepted answers are wrong according to the human labels "
+        "(confidence 95 %).",
+        f"  from 200 labels (all answers): {longest} accepted, {longest - 160} of them wrong; "
+        "look 1 of 1",
     ]
     json.dumps(result.to_dict(), allow_nan=False)
 
@@ -209,7 +211,9 @@ def test_a_score_of_which_lower_is_better(labelled: Path, tmp_path: Path) -> Non
     assert of_metric.score.sign == -1 and chances[0] > chances[1] > chances[2]
     rows = [{"jev": 1 - row["jev"], "human": row["human"]} for row in scored(200, 40)]
     path = table(tmp_path / "s.csv", rows)
-    with pytest.raises(InputError, match=r"jev: higher is wrong more often: AUROC 0.00.*--lower\?"):
+    with pytest.raises(
+        InputError, match=r"jev: answers with higher scores are wrong.*AUROC 0.00.*add --lower"
+    ):
         calibrate(path, score="jev", label="human")
     result = calibrate(path, score="jev", label="human", lower=True)
     assert "Accept answers with jev < 0." in result.text
@@ -221,9 +225,12 @@ def test_a_score_of_which_lower_is_better(labelled: Path, tmp_path: Path) -> Non
     ("rows", "message"),
     [
         ([{**row, "jev": 0.5} for row in scored(60)], "jev is 0.5 in all 60 labelled rows"),
-        (scored(60, 60), "label human: none of 60 is right"),
-        ([{**row, "human": ""} for row in scored(60)], "no sample has the label human"),
-        ([{**row, "jev": ""} for row in scored(60)], "no answer has both a label and jev"),
+        (scored(60, 60), "label human: none of the 60 answers is right"),
+        ([{**row, "human": ""} for row in scored(60)], "no answer has the label human"),
+        (
+            [{**row, "jev": ""} for row in scored(60)],
+            "no answer has both a label and the score jev",
+        ),
     ],
 )
 def test_a_score_that_says_nothing_is_refused(tmp_path: Path, rows: Rows, message: str) -> None:
@@ -234,12 +241,16 @@ def test_a_score_that_says_nothing_is_refused(tmp_path: Path, rows: Rows, messag
 @pytest.mark.parametrize(
     ("rows", "at_most", "reason"),
     [
-        (scored(30), 0.05, r"30 labels; 5 % needs 59 without a wrong one"),
-        (scored(60, 20), 0.05, r"too few: 60 labels; about [\d,]+ are needed at the error seen"),
+        (scored(30), 0.05, r"too few labels: 30; 5 % needs at least 59, even if none is wrong"),
+        (
+            scored(60, 20),
+            0.05,
+            r"too few labels: 60; about [\d,]+ are needed at this share of errors",
+        ),
         (
             [{"jev": at / 90, "human": "bad" if at % 7 == 0 else "good"} for at in range(90)],
             0.1,
-            r"best \d+ % wrong of \d+.*: more labels will (not|hardly) help",
+            r"\d+ % of the \d+ answers with the best scores .*; more labels will (not|hardly) help",
         ),
     ],
 )
@@ -253,7 +264,7 @@ def test_without_a_threshold_the_reason_takes_its_place(
     (promise,) = result.calibrator.promises
     assert re.fullmatch(reason, promise.without), promise.without
     assert f"No threshold for at most {100 * at_most:g} % wrong: {promise.without}" in result.text
-    assert "Where it states" in result.text
+    assert "Share of right answers: " in result.text
 
 
 def test_several_answers_to_a_question_are_one_unit(tmp_path: Path) -> None:
@@ -266,7 +277,9 @@ def test_several_answers_to_a_question_are_one_unit(tmp_path: Path) -> None:
     assert result.calibrator.spread.size == 100
     alone = calibrate(path, label="correct", at_most=0.2, group="none")
     assert alone.calibrator.labels.group == "" and "(confidence 95 %)" in alone.text
-    with pytest.raises(UsageError, match=r"answers of one question depend .* --exact allows more"):
+    with pytest.raises(
+        UsageError, match=r"with several answers per question at most 0.95 .* --exact allows more"
+    ):
         calibrate(path, label="correct", confidence=0.99)
     drawn = calibrate(path, label="correct", at_most=0.2, exact=True)
     exact = drawn.calibrator.promises[0]
@@ -306,7 +319,7 @@ def test_nothing_is_promised_for_blank_values_of_by(tmp_path: Path) -> None:
     assert [promise.of for promise in result.calibrator.promises] == ["de"]
     assert not result.accept(0.99, "") and "200 answers without language" in result.notes[-1]
     assert "Of 1,000 answers of language de" in result.text
-    with pytest.raises(InputError, match="is blank for all labelled answers"):
+    with pytest.raises(InputError, match="the field is empty in all labelled answers"):
         calibrate(path, score="jev", label="human", by="other")
 
 
@@ -328,9 +341,9 @@ def test_labels_chosen_by_the_score_count_where_they_are_even(tmp_path: Path) ->
         if rng.random() > (0.8 if row["jev"] < 0.35 else 0.3):
             row["human"] = ""
     result = calibrate(table(tmp_path / "s.csv", rows), score="jev", label="human")
-    assert result.calibrator.labels.chosen.startswith("evenly over the scores above 0.4")
+    assert result.calibrator.labels.chosen.startswith("only scores above 0.4")
     assert result.above is not None and result.above >= 0.4
-    assert result.wrong_share is None and "without a check about" not in result.text
+    assert result.wrong_share is None and "without a check" not in result.text
 
 
 def test_looks_are_taken_at_their_number_of_labels_alone(tmp_path: Path) -> None:
@@ -349,18 +362,18 @@ def test_looks_are_taken_at_their_number_of_labels_alone(tmp_path: Path) -> None
         result.write(file)
         return result
 
-    with pytest.raises(InputError, match="look 1 of 3 is at 50: 10 are missing"):
+    with pytest.raises(InputError, match="look 1 of 3 needs 50 labels; 10 are missing"):
         look(40)
     first = look(60)
     assert first.promise.delta == pytest.approx(0.05 / 3)
     assert "look 1 of 3" in first.text
     between = look(90)
     assert between.calibrator == first.calibrator
-    assert "the next look is at 100 labels, 10 are missing" in between.notes[-1]
+    assert "the next look needs 100 labels; 10 are missing" in between.notes[-1]
     assert look(120).calibrator.labels.look == 2
     assert look(200).calibrator.labels.look == 3
-    assert "all looks are spent" in look(200).notes[-1]
-    with pytest.raises(UsageError, match="of another score, label, --by, --at-most"):
+    assert "no look is left" in look(200).notes[-1]
+    with pytest.raises(UsageError, match="with another score, label, --by, --at-most"):
         calibrate(
             tmp_path / "s.csv", score="jev", label="human", at_most=0.1, looks=3, previous=file
         )
@@ -373,7 +386,9 @@ def test_a_promise_between_looks_disputes_no_label(tmp_path: Path) -> None:
     between = calibrate(
         scored(120, 20), score="jev", label="human", at_most=0.2, looks=3, previous=path
     )
-    assert "its promise stands" in between.notes[-1] and "disagree" not in between.text
+    assert (
+        "the promise of look 2 of 3 stands" in between.notes[-1] and "disagree" not in between.text
+    )
 
 
 def test_a_later_look_may_bring_new_values_of_by(tmp_path: Path) -> None:
@@ -384,7 +399,7 @@ def test_a_later_look_may_bring_new_values_of_by(tmp_path: Path) -> None:
     later = calibrate(rows, **options, at_most=[0.3, 0.2], previous=path)
     promises = [(promise.of, promise.at_most) for promise in later.calibrator.promises]
     assert promises == [("de", 0.3), ("de", 0.2), ("en", 0.3), ("en", 0.2)]
-    with pytest.raises(UsageError, match="of another score, label, --by"):
+    with pytest.raises(UsageError, match="was made with another score, label, --by"):
         calibrate(rows, **{**options, "by": ""}, at_most=[0.2, 0.3], previous=path)
 
 
@@ -400,7 +415,7 @@ def test_raters_who_disagree_or_cannot_tell_count_as_wrong(tmp_path: Path) -> No
     assert (result.calibrator.labels.n, result.calibrator.labels.right) == (199, 197)
     assert result.calibrator.labels.name == "anna, bela"
     assert result.promise is not None and result.promise.wrong == 2
-    assert "  2 of these 2 count as wrong because raters disagree or could not tell" in result.text
+    assert "  2 of these 2 count as wrong because raters disagree or cannot tell" in result.text
     # The same as one row for each rater.
     long = [
         {"id": f"q{at}", "jev": row["jev"], "rater": rater, "verdict": row[rater]}
@@ -444,13 +459,13 @@ def test_adjudicated_labels_make_the_promise_include_what_raters_miss(tmp_path: 
     beta = needed("scipy.stats").beta
     assert promise.missed == pytest.approx(beta.ppf(0.975, 5, 36))
     assert promise.accepted < plain.accepted
-    assert "with the 24 % of errors that raters may miss" in result.text
+    assert ", including the errors that raters miss (up to 24 %)" in result.text
     # The bound of what is missed shares delta with the test, whatever delta is.
     surer = calibrate(rows, score="jev", label="human", truth="truth", confidence=0.99)
     assert surer.calibrator.promises[0].missed == pytest.approx(beta.ppf(0.995, 5, 36))
     with pytest.raises(UsageError, match="--truth human: is the label"):
         calibrate(rows, score="jev", label="human", truth="human")
-    with pytest.raises(InputError, match="no rated answer is wrong there"):
+    with pytest.raises(InputError, match="no rated answer is wrong by it"):
         calibrate(
             [{**row, "truth": "good"} for row in rows], score="jev", label="human", truth="truth"
         )
@@ -462,7 +477,7 @@ def test_labels_that_mean_the_opposite_are_named(tmp_path: Path) -> None:
         for row in scored(200, 60)
     ]
     path = table(tmp_path / "s.csv", rows)
-    with pytest.raises(InputError, match="labels mean the opposite: --positive no"):
+    with pytest.raises(InputError, match="labels mean the opposite, add --positive no"):
         calibrate(path, score="jev", label="human")
     turned = calibrate(path, score="jev", label="human", positive="no")
     assert turned.calibrator.labels.right == 140
@@ -489,13 +504,13 @@ def test_a_cell_that_is_no_score_is_refused_with_its_line(tmp_path: Path) -> Non
 def test_wrong_names_and_numbers(labelled: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="score 'goood'; did you mean good"):
         calibrate(labelled, label="correct", score="goood")
-    with pytest.raises(InputError, match=r"--score: name the score .* here are good, bad"):
+    with pytest.raises(InputError, match=r"--score: name the score .* available: good, bad"):
         calibrate(labelled, label="correct")
     with pytest.raises(ValueError, match="--at-most: expected a share between 0 and 1"):
         calibrate(labelled, label="correct", score="good", at_most=5)
     with pytest.raises(ValueError, match="--confidence"):
         calibrate(labelled, label="correct", score="good", confidence=1)
-    with pytest.raises(UsageError, match="--lower: bad is a metric, which knows that itself"):
+    with pytest.raises(UsageError, match="--lower: bad is a metric with a known direction"):
         calibrate(labelled, label="correct", score="bad", lower=True)
     with pytest.raises(UsageError, match="expected folders of runs, or one file"):
         calibrate([labelled, tmp_path / "x.csv"], label="correct", score="bad")
@@ -540,9 +555,11 @@ def test_scores_on_another_scale_are_not_accepted(tmp_path: Path) -> None:
     rows = [*others, *[{"jev": 0.99}] * 60]
     result = apply_to_table(path, table(tmp_path / "n.csv", rows))
     assert result.decisions == ["ask"] * 50 + ["accept"] * 60
-    assert "50 scores beyond 0 to 1" in result.warnings[0]
+    assert "50 scores not accepted: outside 0 to 1" in result.warnings[0]
     # Where most are so, the whole file is on another scale.
-    with pytest.raises(InputError, match=r"jev: 2 to 100 here, 0\.005 to 1 .*another scale\?"):
+    with pytest.raises(
+        InputError, match=r"jev: scores from 2 to 100, but from 0\.005 to 1 .*use the same scale"
+    ):
         apply_to_table(path, table(tmp_path / "n.csv", others))
     # Scores of any other range have no bounds that are known.
     tens = [{**row, "jev": 10 * row["jev"]} for row in scored(200, 60)]
@@ -553,7 +570,10 @@ def test_a_table_with_other_scores_is_warned_of(tmp_path: Path) -> None:
     path = table(tmp_path / "s.csv", scored(200, 40))
     file = calibrate(path, score="jev", label="human").write(tmp_path / "c.json")
     applied = apply_to_table(file, [{"jev": 0.9 + at / 1000} for at in range(60)])
-    assert "jev: its distribution is unlike that of the calibration" in applied.warnings[0]
+    assert (
+        "jev: the scores are distributed differently from those of the calibration"
+        in applied.warnings[0]
+    )
 
 
 def test_applied_to_another_run(made: Path, tmp_path: Path) -> None:
@@ -595,13 +615,15 @@ def test_it_warns_of_a_run_that_looks_unlike(made: Path, tmp_path: Path) -> None
     path = run(tmp_path / "new", samples(seed=4, shift=0.6))
     result = calibrate_run(RunFolder(path), read_calibrator(made)).to_dict()
     (warning,) = describe_calibration(result).warnings
-    assert warning.startswith("good: its distribution here is unlike")
+    assert warning.startswith("good: the scores are distributed differently")
 
 
 def test_another_metric_or_other_options_are_refused(
     labelled: Path, made: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=r"calibrator is of the metric good; this run has bad"):
+    with pytest.raises(
+        InputError, match=r"the calibrator was made for the metric good; this run has bad"
+    ):
         score(samples(20), metrics=Bad(), out=tmp_path / "bad", calibrator=made)
     with pytest.raises(InputError, match=r"other options.*strict True, not False"):
         score(samples(20), metrics=Good(strict=True), out=tmp_path / "strict", calibrator=made)
@@ -612,7 +634,7 @@ def test_another_metric_or_other_options_are_refused(
         apply_calibrator(RunFolder(strict), read_calibrator(made))
     assert (strict / "summary.json").read_bytes() == before
     of_table = calibrate(scored(), score="jev", label="human").write(tmp_path / "table.json")
-    with pytest.raises(InputError, match=r"of the column jev of a table"):
+    with pytest.raises(InputError, match=r"for the column jev of a table"):
         score(samples(20), metrics=Good(), out=tmp_path / "x", calibrator=of_table)
 
 
@@ -639,7 +661,7 @@ def test_another_entailer_is_refused(tmp_path: Path) -> None:
     def other(premise: str, hypothesis: str) -> tuple[float, float, float]:
         return (1.0, 0.0, 0.0)
 
-    with pytest.raises(InputError, match="other models than the calibrator was made with: entail"):
+    with pytest.raises(InputError, match="other models than the calibrator: entail"):
         score(rows, metrics=metric, entailer=other, out=tmp_path / "x", calibrator=file, cache=None)
 
 
@@ -726,8 +748,8 @@ def test_the_page(labelled: Path, tmp_path: Path) -> None:
     build_document(result).write(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "trustassay calibrate" in page and "Reliability" in page and "<svg" in page
-    assert "at most 10 % of those are wrong, as people label them" in page
-    assert "400 labels; 0.1 % needs 2,995 without a wrong one" in page
+    assert "at most 10 % of the accepted answers are wrong according to" in page
+    assert "too few labels: 400; 0.1 % needs at least 2,995" in page
 
 
 def test_nothing_is_lost_by_writing_twice(made: Path, tmp_path: Path) -> None:
@@ -743,4 +765,4 @@ def test_labels_of_a_table_keyed_by_id_are_not_quoted(labelled: Path, tmp_path: 
     assert result.calibrator.labels.n == 400
     assert not any("None" in note for note in result.notes)
     words = calibrate(scored(200, 40), score="jev", label="human")
-    assert "label human, read as right: good (160); as wrong: bad (40)" in words.notes
+    assert "label human: good (160) = right; bad (40) = wrong" in words.notes

@@ -136,19 +136,19 @@ def test_figures_of_some_labels(run: Path, plan: Path, tmp_path: Path) -> None:
     truth = {m: np.mean([one["right"] for one in data if one["model"] == m]) for m in MODELS}
     by_title = {one.figure.title: one for one in found.figures}
     assert list(by_title) == [
-        "share right",
-        "share right: good",
-        "share right: poor",
+        "right answers",
+        "right answers: good",
+        "right answers: poor",
         "AUROC: reference",
     ]
-    share = by_title["share right"]
+    share = by_title["right answers"]
     assert share.interval and share.beyond and share.evenly
     low, high = share.interval
     assert low <= np.mean(list(truth.values())) <= high
     assert share.beyond[0] < low < high < share.beyond[1]
     assert high - low < share.evenly[1] - share.evenly[0]
     for model in MODELS:
-        low, high = by_title[f"share right: {model}"].interval or (1, 0)
+        low, high = by_title[f"right answers: {model}"].interval or (1, 0)
         assert low <= truth[model] <= high
     need = found.needs[0]
     assert need.more and need.evenly and 0 < need.more < need.evenly
@@ -158,7 +158,7 @@ def test_figures_of_some_labels(run: Path, plan: Path, tmp_path: Path) -> None:
 
 def test_two_models_are_told_apart(run: Path, plan: Path, tmp_path: Path) -> None:
     few = rated(run, plan, tmp_path, 46, compare=MODELS)
-    assert few.figures[0].figure.title == "share right: good – poor"
+    assert few.figures[0].figure.title == "right answers: good – poor"
     many = rated(run, plan, tmp_path, 100)  # the plan knows what it was made for
     difference = many.figures[0]
     assert difference.figure.kind == "difference"
@@ -201,7 +201,7 @@ def test_two_scores(tmp_path: Path, plan: Path) -> None:
 def test_levels_need_a_threshold(run: Path, plan: Path, tmp_path: Path) -> None:
     label(run, plan=plan)
     ratings = told(planned(plan), tmp_path / "r.jsonl", "grade")
-    with pytest.raises(InputError, match="--at-least NUMBER says from which on"):
+    with pytest.raises(InputError, match="the lowest right number with --at-least NUMBER"):
         label(run, plan=plan, ratings=ratings)
     found = label(run, plan=plan, ratings=ratings, at_least=3)
     same = label(run, plan=plan, ratings=told(planned(plan), tmp_path / "s.jsonl"))
@@ -282,7 +282,7 @@ def test_a_plan_is_of_its_answers_and_options(run: Path, plan: Path, tmp_path: P
     label(run, plan=plan)
     other = tmp_path / "other"
     score(rows(90), metrics="reference:parts=em", out=other, report=False)
-    with pytest.raises(InputError, match="is a plan of other answers"):
+    with pytest.raises(InputError, match="the plan was made for other answers"):
         label(other, plan=plan)
     with pytest.raises(ValueError, match="was made with the unit question"):
         label(run, plan=plan, unit="answer")
@@ -302,10 +302,10 @@ def test_a_plan_is_of_its_answers_and_options(run: Path, plan: Path, tmp_path: P
         ({"compare": ("good", "bad")}, "compare good bad: "),
         ({"compare": ("good", "reference")}, "expected two models, or two scores"),
         ({"compare": ("good", "good")}, "two different names"),
-        ({"compare": MODELS, "auroc": "reference"}, "expected one of them"),
+        ({"compare": MODELS, "auroc": "reference"}, "expected only one of them"),
         ({"auroc": "refrence"}, "reference"),
         ({"scores": "gone"}, "gone"),
-        ({"field": "gone"}, "no sample has the label gone"),
+        ({"field": "gone"}, "no answer has the label gone"),
     ],
 )
 def test_bad_options(run: Path, plan: Path, options: dict[str, Any], words: str) -> None:
@@ -396,7 +396,7 @@ def test_ratings_that_disagree(run: Path, plan: Path, tmp_path: Path) -> None:
     first = told(keys, tmp_path / "r.jsonl")
     turned = [{**json.loads(line)} for line in first.read_text().splitlines()]
     turned[0]["rating"] = 1 - turned[0]["rating"]
-    with pytest.raises(InputError, match="has another label elsewhere"):
+    with pytest.raises(InputError, match="has a different label in another source"):
         label(run, plan=plan, ratings=[first, jsonl(tmp_path / "s.jsonl", turned)])
 
 
@@ -405,7 +405,7 @@ def test_a_model_without_its_partner_is_left_out(tmp_path: Path, plan: Path) -> 
     score(rows(30)[1:], metrics="reference:parts=em", out=folder, report=False)
     found = label(folder, plan=plan, compare=MODELS)
     assert found.answers == 58
-    assert any("only one of the models answered: 1" in note for note in found.notes)
+    assert any("because only one model answered: 1 answer" in note for note in found.notes)
 
 
 def test_study_refuses_answers_that_were_chosen(run: Path, plan: Path, tmp_path: Path) -> None:

@@ -81,7 +81,8 @@ def test_more_wrong_answers_withdraw_it_from_the_day_of_the_change(
     assert status is not None
     assert (status.status, status.day) == ("withdrawn", "2026-10-11")
     assert status.reason == (
-        "15 of 30 accepted answers rated since then are wrong, and at most 10 % were promised; "
+        "15 of 30 accepted answers rated since then are wrong, but the "
+        "promise allows at most 10 %; "
         "alarm on 2026-10-13"
     )
     # The wrong answers with the best scores, at most five.
@@ -89,7 +90,7 @@ def test_more_wrong_answers_withdraw_it_from_the_day_of_the_change(
     assert result.answers[0] == "2026-10-11-5 (2026-10-11): jev 0.895"
     applied = apply_to_table(made, source)
     assert not applied.accepted.any()
-    assert "the promise is withdrawn since 2026-10-11" in applied.warnings[0]
+    assert "the promise has been withdrawn since 2026-10-11" in applied.warnings[0]
     with pytest.raises(UsageError, match="calibrate again"):
         audit(made, source, restart="2026-10-20")
 
@@ -112,7 +113,10 @@ def test_labels_that_come_later_count_on_their_day_and_the_first_one_stands(
     late = [early[0] | {"human": "no"}, *rows_of(1, 2, 3)[1:]]
     result = audit(made, table(tmp_path / "a.csv", late))
     assert (result.days, result.rated, result.wrong) == (2, 15, 4)
-    assert f"{tmp_path / 'a.csv'}: 1 other rating than before; the first counts" in result.notes
+    assert (
+        f"{tmp_path / 'a.csv'}: 1 rating changed since an earlier call; the first one counts"
+        in result.notes
+    )
 
 
 def test_only_rated_answers_count_that_the_threshold_accepts(made: Path, tmp_path: Path) -> None:
@@ -183,7 +187,7 @@ def test_scores_unlike_those_of_the_calibration_suspend_it(made: Path, tmp_path:
     result = audit(made, table(tmp_path / "b.csv", moved))
     assert result.status is not None
     assert (result.status.status, result.status.day) == ("suspended", "2026-10-02")
-    assert "unlike those of the calibration" in result.status.reason
+    assert "distributed differently from those of the calibration" in result.status.reason
     assert not audit(
         made, table(tmp_path / "c.csv", rows_of(3, 2, 0, unrated=200)), restart="2026-10-03"
     ).is_alarm
@@ -282,10 +286,10 @@ def test_states_of_others_and_damaged_ones_are_refused(made: Path, tmp_path: Pat
     source = table(tmp_path / "a.csv", GOOD[0])
     audit(made, source)
     calibrator(made, [promise(0.7)])
-    with pytest.raises(UsageError, match="is of another calibrator; name another --state"):
+    with pytest.raises(UsageError, match="belongs to another calibrator; name another --state"):
         audit(made, source)
     (tmp_path / "c.audit.json").write_text('{"promise": 3}')
-    with pytest.raises(UsageError, match="no state of monitor --audit"):
+    with pytest.raises(UsageError, match="not a state file of monitor --audit"):
         audit(made, source)
 
 
@@ -327,12 +331,12 @@ def test_days_may_be_times_in_any_zone_and_another_column(made: Path, tmp_path: 
 def test_answers_without_any_label_are_a_remark(made: Path, tmp_path: Path) -> None:
     result = audit(made, table(tmp_path / "a.csv", rows_of(1, 0, 0, unrated=5)))
     assert result.rated == 0
-    assert "no answer is rated (human)" in result.notes[0]
+    assert "no answer has a label (human)" in result.notes[0]
 
 
 def test_a_calibrator_without_a_promise_is_refused(tmp_path: Path) -> None:
     made = calibrator(tmp_path / "c.json", [promise(without="too few")])
-    with pytest.raises(InputError, match="no promise to watch"):
+    with pytest.raises(InputError, match="no promise to check"):
         audit(made, table(tmp_path / "a.csv", GOOD[0]))
 
 

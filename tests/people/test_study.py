@@ -105,7 +105,7 @@ def test_figures_of_every_score_and_baseline(one: Path) -> None:
     assert label.figures["bad"]["auroc"].value == pytest.approx(
         auroc([-row["bad"] for row in rows], truth)
     )
-    assert "bad: lower was better; reversed, so that higher is better" in found.notes
+    assert "bad: lower is better; reversed here, so that higher is better" in found.notes
     assert label.figures["good"]["brier"].value == pytest.approx(
         np.mean([(row["good"] - right) ** 2 for row, right in zip(rows, truth, strict=True)])
     )
@@ -184,7 +184,7 @@ def test_fields_that_say_what_is_right_are_proposed_as_options(tmp_path: Path) -
         }
     with pytest.raises(InputError) as caught:
         study(run(tmp_path / "run", rows))
-    options = str(caught.value).partition("What says right and wrong: ")[2].partition(". ")[0]
+    options = str(caught.value).partition("Fields that say right or wrong: ")[2].partition(". ")[0]
     assert options.split(", ") == [
         "--label 'Daumen oben'",
         "--label hallucination --positive no",
@@ -228,8 +228,10 @@ def test_labels_that_mean_the_opposite_are_suspected_only_where_no_metric_fits(
 
     path = run(tmp_path / "run", rows, Good())
     (note,) = suspicions(path)
-    assert note.startswith("label label: right answers score lower by good (AUROC 0.")
-    assert note.endswith("or the labels may mean the opposite: --positive no reads them so")
+    assert note.startswith(
+        "label label: good gives right answers lower scores than wrong ones (AUROC 0."
+    )
+    assert note.endswith("or the labels may mean the opposite (then add --positive no)")
     assert not suspicions(path, positive="no")
     # A second metric that agrees with the labels: then the first one is bad.
     both = [{**row, "bad": float(row["label"] == "no")} for row in rows]
@@ -239,14 +241,14 @@ def test_labels_that_mean_the_opposite_are_suspected_only_where_no_metric_fits(
 def test_a_missing_label_names_the_fields_there_are(one: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         study(one, labels="labels.corect")
-    assert f"{one}: no sample has the label labels.corect" in str(caught.value)
+    assert f"{one}: no answer has the label labels.corect" in str(caught.value)
     assert "labels.correct, labels.grade" in str(caught.value)
     assert "did you mean labels.correct or " in str(caught.value)
-    with pytest.raises(InputError, match=r"no sample has the label label; expected --label FIELD"):
+    with pytest.raises(InputError, match=r"no answer has the label label; use --label FIELD"):
         study(one)
-    with pytest.raises(InputError, match=r"--positive y: no answer has this label \(labels.gr"):
+    with pytest.raises(InputError, match=r"--positive y: no answer has this value \(labels.gr"):
         study(one, labels="labels.grade", positive="y")
-    with pytest.raises(InputError, match="--by nothing: no sample has it"):
+    with pytest.raises(InputError, match="--by nothing: no sample has this field"):
         study(one, labels="said", by="nothing")
     with pytest.raises(RunFolderError, match="holds no run"):
         study(tmp_path, labels="said")
@@ -334,7 +336,7 @@ def test_raters_who_are_divided_leave_an_answer_out(one: Path, tmp_path: Path) -
     file = ratings(tmp_path / "r.csv", "item,ann,bob", rows)
     found = study(one, ratings=file, resamples=RESAMPLES)
     assert found.labels[0].label.n == 59
-    assert "rating: raters are divided equally on 1 answers, left out" in found.notes
+    assert "rating: left out, because raters are split evenly: 1 answer" in found.notes
 
 
 def test_a_table_keyed_by_id_holds_labels(one: Path, tmp_path: Path) -> None:
@@ -350,10 +352,10 @@ def test_a_table_keyed_by_id_holds_labels(one: Path, tmp_path: Path) -> None:
     ).labels
     assert (label.label.name, label.label.n) == ("verdict", 50)
     strange = ratings(tmp_path / "other.csv", "id,verdict", ["x1,yes", "x2,no"])
-    with pytest.raises(InputError, match=r"its ids are none of the runs', e\.g\. 'x1' and 'a0'"):
+    with pytest.raises(InputError, match="the first ids are 'x1' here and 'a0' in the answers"):
         study(one, labels="verdict", ratings=strange)
     twice = ratings(tmp_path / "twice.csv", "id,verdict", ["a1,yes", "a1,no"])
-    with pytest.raises(InputError, match="a second label verdict of 'a1'"):
+    with pytest.raises(InputError, match="'a1' has another verdict in an earlier row"):
         study(one, labels="verdict", ratings=twice)
 
 
@@ -448,7 +450,7 @@ def test_the_last_line_names_the_highest_of_the_table(one: Path, tmp_path: Path)
     (label,) = study(run(tmp_path / "run", rows), labels="said", resamples=RESAMPLES).labels
     words = headline(label)
     assert words.startswith("Highest AUROC: length (longer) 1.000 (")
-    assert ", which is not a score; of the scores good 0.9" in words
+    assert ", which is not a score; among the scores, good 0.9" in words
 
 
 def test_as_many_are_accepted_as_are_right() -> None:

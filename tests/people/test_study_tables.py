@@ -57,8 +57,8 @@ def test_raters_of_a_long_table_are_pooled_and_kept(tmp_path: Path) -> None:
     assert label.undecided.tolist() == [False, False, True, True, False, False]
     assert label.tied is not None
     assert label.tied.tolist() == [False] * 5 + [True]
-    assert "human: 3 raters (ann, bob, cy), 10 ratings, of 4 answers" in label.notes
-    assert "human: raters are divided equally on 1 answers, left out" in label.notes
+    assert "human: 3 raters (ann, bob, cy), 10 ratings of 4 answers" in label.notes
+    assert "human: left out, because raters are split evenly: 1 answer" in label.notes
 
 
 def test_who_rates_an_answer_twice_is_named(tmp_path: Path) -> None:
@@ -207,7 +207,9 @@ def test_labels_of_one_class_and_reversed_scores_are_described(tmp_path: Path) -
     assert label.figures["jev"]["auroc"].without == "all labels are the same (1)"
     path = write_csv(tmp_path / "low.csv", [{**r, "jev": 1 - r["jev"]} for r in build_rows()])
     (note,) = (note for note in study_rows(path).notes if "opposite" in note)
-    assert note.startswith("label human: right answers score lower by jev (AUROC 0.")
+    assert note.startswith(
+        "label human: jev gives right answers lower scores than wrong ones (AUROC 0."
+    )
 
 
 def test_a_label_that_is_missing_lists_the_columns_that_say_right_and_wrong(
@@ -221,11 +223,12 @@ def test_a_label_that_is_missing_lists_the_columns_that_say_right_and_wrong(
     with pytest.raises(InputError) as caught:
         study_rows(write_csv(tmp_path / "s.csv", rows), labels="humn")
     message = str(caught.value)
-    assert message.startswith(f"{tmp_path}/s.csv: no sample has the label humn; did you mean human")
+    assert message.startswith(f"{tmp_path}/s.csv: no answer has the label humn; did you mean human")
     assert (
-        "What says right and wrong: --label hallucinated --positive no, --label human. " in message
+        "Fields that say right or wrong: --label hallucinated --positive no, --label human. "
+        in message
     )
-    with pytest.raises(InputError, match="What says right and wrong: --label hallucinated"):
+    with pytest.raises(InputError, match="Fields that say right or wrong: --label hallucinated"):
         study(write_csv(tmp_path / "s.csv", rows))
 
 
@@ -338,7 +341,8 @@ def test_any_table_has_raters(form: str, tmp_path: Path) -> None:
     name = "FILE" if form == "frame" else source
     count = len({row["jev"] for row in build_rows()})
     assert remarks == [
-        f"jev: {count} different values, a score: trustassay calibrate {name} --score jev"
+        f"jev: left out as a score, with {count} different values; to use it: trustassay calibrate "
+        f"{name} --score jev"
     ]
 
 
@@ -364,8 +368,8 @@ def test_a_score_of_which_lower_is_better_is_turned() -> None:
     assert value is not None and value < 0.4
     turned = study(rows, labels="human", scores=["risk", "sure"], lower="risk", resamples=100)
     assert turned.labels[0].figures["risk"]["auroc"].value == pytest.approx(1 - value)
-    assert "risk: lower was better; reversed, so that higher is better" in turned.notes
+    assert "risk: lower is better; reversed here, so that higher is better" in turned.notes
     alone = study(rows, labels="human", scores="risk", resamples=100)
-    assert any("--lower risk if lower is better" in note for note in alone.notes)
+    assert any("if lower is better, add --lower risk" in note for note in alone.notes)
     with pytest.raises(InputError, match=r"--lower: .*'rsk'; did you mean risk"):
         study(rows, labels="human", lower="rsk", resamples=100)

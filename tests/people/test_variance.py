@@ -48,15 +48,15 @@ def test_people_and_judges_stand_side_by_side() -> None:
     assert own.share_interval and own.share_interval[0] < (own.share or 0) < own.share_interval[1]
     assert sum(one.share or 0 for one in people.components) == pytest.approx(100)
     assert found.difference == pytest.approx(other.sd - own.sd)
-    assert "the judges vary less than the people (difference -0." in found.in_words()
+    assert "judges vary less than people (difference -0." in found.in_words()
     turned = decompose_variances([*PERSONS, *STEADY], {"ann", "bo"}).in_words()
-    assert "the judges vary more than the people (difference +0." in turned
+    assert "judges vary more than people (difference +0." in turned
 
 
 def test_no_difference_is_told_where_there_is_none() -> None:
     again = [*rated("j1", 2, 0.8), *rated("judge2", 2, 0.8)]
     found = decompose_variances([*PERSONS, *again], {"j1", "judge2"})
-    assert "there is no significant difference (difference" in found.in_words()
+    assert "; no significant difference (difference" in found.in_words()
     low, high = found.difference_interval or (1, -1)
     assert low < 0 < high
 
@@ -88,10 +88,10 @@ def test_each_group_is_taken_apart_by_itself() -> None:
         (
             [*rated("ann", 1, 1), *rated("bo", 1, 1)],
             STEADY,
-            "No answer was rated twice by the same person, so how far a person differs from "
-            "themselves is not known. So it is not known whether judges vary more or less",
+            "No answer was rated twice by the same person, so the variation between repeated "
+            "ratings is unknown. Whether judges vary more or less than people is therefore unknown",
         ),
-        (rated("ann", 2, 1, 9), rated("j1", 3, 1, 9), "is not known: too few answers: 9; at lea"),
+        (rated("ann", 2, 1, 9), rated("j1", 3, 1, 9), "is unknown: too few answers: 9; at lea"),
         (
             [Rating("a", "ann", 1), Rating("a", "ann", 2, 1)],
             STEADY,
@@ -106,8 +106,8 @@ def test_what_cannot_be_said_is_said(people: Any, judges: Any, words: str) -> No
 
 def test_one_group_alone_says_how_far_a_rater_differs_from_themselves() -> None:
     words = decompose_variances(STEADY, {"j1", "judge2"}).in_words()
-    assert words.startswith("Asked again about the same answer, a judge differs from itself by a")
-    assert words.endswith(" show whether judges vary more or less than people.")
+    assert words.startswith("Standard deviation between repeated ratings of the same answer: 0.")
+    assert words.endswith(" A comparison of judges with people needs repeated ratings by both.")
 
 
 def test_ratings_that_are_all_the_same_have_no_shares() -> None:

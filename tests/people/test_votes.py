@@ -117,7 +117,7 @@ def test_words_join_words_and_numbers_numbers() -> None:
     mixed = join_ratings(Ratings([Rating("a", "ann", 0)], ("odd",), ordered=False), loose)
     assert [mixed.categories[int(one.value)] for one in mixed.ratings] == ["odd", "sound"]
     for given, words in (
-        (Ratings([Rating("a", "ann", 4)]), "are numbers, and the judges' levels words"),
+        (Ratings([Rating("a", "ann", 4)]), "are numbers, but the judges' levels are words"),
         (Ratings([Rating("a", "ann", 0)], ("maybe",), ordered=False), "'maybe' is not a level"),
         (Ratings([Rating("a", "ann", 0)], ("yes",)), "level 'no' is not among the levels"),
         (Ratings([Rating("a", "j", 0)], ("yes", "no")), "rater and a judge have the same name 'j'"),

@@ -75,7 +75,7 @@ def test_few_units_of_a_class_have_no_interval() -> None:
     assert auroc_interval(scores, np.ones(n)) == words.replace("1;", "0;")
     told = auroc_difference(scores, -scores, labels, units)
     assert (told.interval, told.p, told.without) == (None, None, words)
-    with pytest.raises(ValueError, match="of one length"):
+    with pytest.raises(ValueError, match="of the same length"):
         auroc_interval([1, 2], [1])
 
 

@@ -172,7 +172,7 @@ def test_too_few_questions_have_no_interval() -> None:
 def test_a_figure_that_most_draws_leave_undefined_has_no_interval() -> None:
     values = np.where(np.arange(100) < 30, np.nan, 0.1)
     found = difference_from_resamples(0.1, values, 40, 40)
-    assert (found.interval, found.without) == (None, "too few answers make up the figure")
+    assert (found.interval, found.without) == (None, "the figure rests on too few answers")
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))

@@ -94,7 +94,7 @@ def test_what_is_not_defined_is_none_and_what_does_not_fit_is_refused() -> None:
     for measure in MEASURES.values():
         assert measure([], []) is None
         assert measure([1.0, 1.0, 1.0], [1, 1, 1]) is None
-        with pytest.raises(ValueError, match="two samples of one length"):
+        with pytest.raises(ValueError, match="two samples of the same length"):
             measure([1, 2], [1, 2, 3])
     assert pearson([0.1 + 0.2, 0.3 + 0.0], [0, 1]) is not None
     assert pearson([0, 0, 0], [0, 1, 1]) is None
@@ -237,7 +237,7 @@ def test_what_is_not_defined_is_nothing(name: str) -> None:
     assert one_class is None if name not in ("brier", "ece") else one_class is not None
     assert value_of(measure, [], []) is None
     assert np.isnan(measure([0.1, 0.2], [0.0, 1.0])(np.zeros((1, 2)))).all()
-    with pytest.raises(ValueError, match="two samples of one length"):
+    with pytest.raises(ValueError, match="two samples of the same length"):
         measure([1.0, 2.0], [1.0, 2.0, 3.0])
 
 

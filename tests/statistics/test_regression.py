@@ -157,7 +157,7 @@ def test_isotonic_as_scikit_learn(rows: list[tuple[int, int]]) -> None:
     ("scores", "labels", "message"),
     [
         ([], [], "1 or more"),
-        ([1, 2], [1], "of one length"),
+        ([1, 2], [1], "of the same length"),
         ([1, np.nan], [1, 0], "finite"),
     ],
 )

@@ -142,7 +142,7 @@ def test_there_is_no_interval_of_too_little() -> None:
     rare = resample_interval([0.1, 0.2], 60, rarer=9)
     assert rare == "too few answers of one kind: 9; at least 10 are needed"
     nan = math.nan
-    assert "not defined in more than a tenth" in str(resample_interval([0.1] * 8 + [nan] * 2, 50))
+    assert "undefined in more than a tenth" in str(resample_interval([0.1] * 8 + [nan] * 2, 50))
     assert "the same in every resample" in str(resample_interval([1.0] * 10, 50))
     assert "at least 1,000 are needed" in str(
         resample_interval([0.1, 0.2], 999, biased=0.1)
@@ -172,7 +172,7 @@ def test_tests_that_say_nothing() -> None:
     assert bootstrap_test(0.0, np.zeros(100), 40).p == 1
     assert bootstrap_test(0.1, np.full(100, 0.1), 40).p is None
     assert "too few questions" in bootstrap_test(0.1, np.zeros(100), 10).without
-    assert "not defined" in bootstrap_test(0.1, np.full(100, np.nan), 40).without
+    assert "undefined" in bootstrap_test(0.1, np.full(100, np.nan), 40).without
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 12])

@@ -116,7 +116,7 @@ def test_equal_scores_are_accepted_together_or_not_at_all() -> None:
     ("scores", "wrong", "message"),
     [
         ([0.5, math.nan], [0, 1], "finite score"),
-        ([0.5], [0, 1], "of each answer"),
+        ([0.5], [0, 1], "for each answer"),
         ([0.5], [2], "1 where an answer is wrong"),
     ],
 )

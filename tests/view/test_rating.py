@@ -242,7 +242,7 @@ def test_a_file_that_annotate_holds_is_waited_for(
     with closing(RatingsFile(root / "one" / "ratings-answer.jsonl")):
         reply = anna.post("rate", 0, choice=4)
         assert reply.status_code == 503
-        assert "another process writes to this file" in reply.text
+        assert "another process is writing to this file" in reply.text
     assert anna.post("rate", 0, choice=4).status_code == 200
 
 
@@ -425,7 +425,7 @@ def test_a_plan_for_calibrate_grows_and_says_what_is_promised(
     for _ in range(40 - before):
         page = anna.post("rate", anna.next_place(), {"page": "next"}, choice=5).text
     assert "Accept answers with &lt;b&gt;" in page
-    assert "All labels of the plan are there" in page
+    assert "All answers of the plan are labelled" in page
     assert "Draw 50" not in page
     with pytest.raises(InputError, match="unequal probabilities"):
         study(run, ratings=run / "ratings-answer-plan.jsonl")
@@ -480,8 +480,8 @@ def test_a_plan_of_other_answers_is_named(visit: Callable[..., Visitor], root: P
         + "\n"
     )  # fmt: skip
     anna = visit()
-    assert "is a plan of other answers" in anna.get("next").text
-    assert "is a plan of other answers" in anna.post("propose").text
+    assert "the plan was made for other answers" in anna.get("next").text
+    assert "the plan was made for other answers" in anna.post("propose").text
     path.write_text("damaged\n")
     assert "damaged (is not JSON)" in anna.get("next").text
     assert "damaged (is not JSON)" in anna.post("rate", 0, choice=4).text
@@ -576,5 +576,5 @@ def test_a_file_of_another_user_in_our_run_is_not_written(
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     reply = visitor.post("rate", 1, choice="3")
-    assert reply.status_code == 503 and "belongs to another user; --write-others" in reply.text
+    assert reply.status_code == 503 and "belongs to another user; add --write-others" in reply.text
     assert len(lines(root / "one" / "ratings-answer.jsonl")) == 2

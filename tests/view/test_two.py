@@ -291,9 +291,9 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_documents_are_those_of_the_commands(labelled: Path, visit: Visit) -> None:
     visited = visit(labelled)
     page = words(visited.page("study", run="one"))
-    assert "Scores against labels: one" in page and "AUROC" in page
+    assert "Scores compared with labels: one" in page and "AUROC" in page
     page = words(visited.page("calibrate", run="one"))
-    assert "What faithfulness is worth" in page and "What is accepted" in page
+    assert "Calibration of faithfulness" in page and "Accepted answers" in page
     page = words(visited.page("gate", run="one", min="faithfulness.mean=0.99"))
     assert "gate: fail" in page and "at least 0.99" in page
     page = words(
@@ -321,7 +321,7 @@ def test_ratings_in_the_folder_are_labels(labelled: Path, tmp_path: Path, visit:
 
 def test_what_a_document_lacks_is_said(both: Path, visit: Visit) -> None:
     visited = visit(both)
-    assert "expected --label" in words(visited.page("study", run="one"))
+    assert "use --label FIELD" in words(visited.page("study", run="one"))
     assert "no rule" in words(visited.page("gate", run="one"))
     assert "expected FIGURE=NUMBER" in words(visited.page("gate", run="one", min=HOSTILE[0]))
     assert "no such run" in words(visited.page("study", 404, run=HOSTILE[0]))

@@ -17,6 +17,7 @@ from trustassay.runs.options import (
     Sheet,
     Unit,
 )
+from trustassay.text.numbers import amount
 
 if TYPE_CHECKING:
     from trustassay.input.ratings import Ratings
@@ -38,9 +39,9 @@ def agree(  # noqa: PLR0913 - one argument an option
         str | None,
         Flag(
             "FILE",
-            "Ratings: .csv, .tsv, .xlsx, .jsonl, .json, .parquet or traces. A row has item, rater "
-            "and rating, and maybe repeat and model; or item, and a column of numbers for each "
-            "rater. May be left out if --run has votes of judges.",
+            "Ratings: .csv, .tsv, .xlsx, .jsonl, .json, .parquet or traces. Each row has item, "
+            "rater and rating, optionally repeat and model; or item and a column of numbers for "
+            "each rater. Optional if --run has judges' votes.",
         ),
     ],
     fields: common.RatingFields,
@@ -48,8 +49,8 @@ def agree(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--rater",
-            "Read the ratings of FILE by this rater alone; of a wide table the column that "
-            "holds them. May be given again.",
+            "Read only the ratings by this rater from FILE; in a wide table, the rater's column. "
+            "May be given again.",
             metavar="NAME",
             group=LABELS,
         ),
@@ -61,8 +62,8 @@ def agree(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--run",
-            "Folder of the run that was rated: disputes link to its report, and the votes of "
-            "its judges, if it has any, are ratings like those of FILE.",
+            "Folder of the rated run. Disputes link to its report, and the votes of its judges, "
+            "if any, are added to the ratings of FILE.",
         ),
     ],
     unit: Unit,
@@ -70,13 +71,14 @@ def agree(  # noqa: PLR0913 - one argument an option
     page: common.Page,
     as_json: common.Json,
 ) -> None:
-    """Say how far raters agree: each pair, all together, each with themselves; and where not.
+    """Measure how far raters agree, and list the items on which they disagree.
 
-    Cohen's and Fleiss's kappa, Krippendorff's alpha, Gwet's AC1, intraclass correlations,
-    percentages, and mean differences, with 95 % intervals over items. Raters are compared by the
-    first rating of an item; a later one of the same rater is a repeat. Each judge is compared with
-    all people. The variance of the ratings is decomposed into what comes from answers, raters and
-    repeats, of people and of judges.
+    Prints Cohen's and Fleiss's kappa, Krippendorff's alpha, Gwet's AC1, intraclass correlations,
+    percentages and mean differences, with 95 % intervals over items: for each pair, for all raters
+    together, and for each rater's repeated ratings. Raters are compared by their first rating of an
+    item; later ratings by the same rater are repeats. Each judge is compared with all people. The
+    variance of the ratings is split into parts for answers, raters and repeats, separately for
+    people and judges.
 
     \b
     trustassay agree ratings.csv
@@ -99,7 +101,9 @@ def agree(  # noqa: PLR0913 - one argument an option
         source, run, fields, rater, levels, machine, str(sheet or ""), longest_line
     )
     if unit not in (None, ANSWER) and run is None:
-        raise UsageError(f"--unit {unit}: only a run knows this; expected --run, or --unit answer")
+        raise UsageError(
+            f"--unit {unit}: needs the run that was rated; add --run, or use --unit answer"
+        )
     # Only the run knows the questions, and the unit that it was scored with.
     unit = unit or (read_unit_of_run(run) if run else None)
     units = read_units_of_items(run, unit) if run else None
@@ -113,7 +117,7 @@ def agree(  # noqa: PLR0913 - one argument an option
             document.write(page)
             say(f"page: {page}")
         else:
-            say("no page: categories without an order have no variance")
+            say("no page written: unordered categories have no variance")
     if as_json:
         print_json(result.to_dict() | {"disputes": [dispute.to_dict() for dispute in disputes]})
 
@@ -141,11 +145,13 @@ def _gather_ratings(  # noqa: PLR0913 - one argument an option
     votes = read_votes(run) if run else None
     if source is None:
         if votes is None:
-            location = f"{run}: holds no votes of judges" if run else "no ratings"
-            raise InputError(f"{location}; expected FILE, or --run with a run of judge")
+            location = f"{run}: has no judges' votes" if run else "no ratings"
+            raise InputError(
+                f"{location}; name a FILE of ratings, or a run of the metric judge with --run"
+            )
         if machines or fields or raters or levels or sheet:
             raise InputError(
-                "--machine, --field, --rater, --levels and --sheet are about FILE: name it"
+                "--machine, --field, --rater, --levels and --sheet apply to FILE; name the file"
             )
         return votes, {rating.rater for rating in votes.ratings}
     ratings = read_ratings(
@@ -162,8 +168,8 @@ def _gather_ratings(  # noqa: PLR0913 - one argument an option
     # Agreement on hard answers is lower, so that it says little about all answers.
     if ratings.has_unequal_chances:
         say(
-            f"warning: {source}: `label` chose these answers with unequal probabilities, the less "
-            "certain ones more often: raters may agree more on the others"
+            f"warning: {source}: `label` drew uncertain answers more often; on all answers, "
+            "raters may agree more"
         )
     names = {rating.rater for rating in ratings.ratings}
     for name in machines:
@@ -175,7 +181,7 @@ def _gather_ratings(  # noqa: PLR0913 - one argument an option
         # The scales may differ: then only the file is used.
         all_ratings = join_ratings(ratings, votes)
     except UsageError as error:
-        say(one_line(f"the votes of the run's judges are left out: {error}"))
+        say(one_line(f"the votes of the run's judges are not used: {error}"))
         return ratings, set(machines)
     return all_ratings, {*machines, *(rating.rater for rating in votes.ratings)}
 
@@ -191,19 +197,19 @@ def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute]
     )
 
     rater_counts = ", ".join(f"{name} {count:,}" for name, count in agreement.raters.items())
-    say(one_line(f"{agreement.items:,} items; ratings of each rater: {rater_counts}"))
+    say(one_line(f"{amount(agreement.items, 'item')}; ratings per rater: {rater_counts}"))
     for line in describe_left_out(agreement):
         say(one_line(line))
     if agreement.categories and not agreement.ordered:
-        say(one_line(f"categories without an order: {', '.join(agreement.categories)}"))
+        say(one_line(f"unordered categories: {', '.join(agreement.categories)}"))
     # Weighted kappas depend on the whole scale, so the source of the levels is reported.
     elif agreement.levels_declared:
         say(one_line(f"levels: {_list_levels(agreement.levels)}"))
     else:
         say(
             one_line(
-                f"levels that occur: {_list_levels(agreement.levels)}; the whole scale is not known"
-                ", so weighted kappas and AC1 use these levels; --levels 1..5 gives the scale"
+                f"levels in the ratings: {_list_levels(agreement.levels)}; weighted kappas and AC1 "
+                "assume that the scale has no others; --levels 1..5 declares the scale"
             )
         )
     if agreement.overall:
@@ -224,7 +230,8 @@ def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute]
     # Disputed items are what people should talk about, so that they are listed.
     if disputes:
         say(
-            f"raters disagree on {len(disputes):,} of {agreement.items:,} items; the largest first:"
+            f"raters disagree on {len(disputes):,} of {amount(agreement.items, 'item')}; "
+            "the largest differences:"
         )
         for dispute in disputes[:MAX_DISPUTES]:
             values = ", ".join(f"{rater} {value}" for rater, value in dispute.ratings.items())

@@ -20,6 +20,7 @@ from trustassay.runs.options import (
     Seed,
     SkipBad,
 )
+from trustassay.text.numbers import amount
 
 if TYPE_CHECKING:
     from trustassay.people.annotate.project import AnnotationProject
@@ -31,18 +32,19 @@ if TYPE_CHECKING:
 def annotate(  # noqa: PLR0913 - one argument an option
     *,
     source: Annotated[
-        Path | None, Flag("INPUT", "Answers: a file as of `score`, or a run's folder.")
+        Path | None,
+        Flag("INPUT", "Answers to rate: a file as for `score`, or the folder of a run."),
     ],
     rater: Annotated[
         list[str],
-        Flag("--rater", "A person who rates; once for each.", metavar="NAME", group=LABELS),
+        Flag("--rater", "A person who rates. Give one per person.", metavar="NAME", group=LABELS),
     ],
     rubric: Annotated[list[str], common.RUBRIC],
     out: Annotated[
         Path,
         Flag(
             "--out",
-            "The file of ratings; the same command continues it.",
+            "File of ratings. The same command continues it.",
             group=OUTPUT,
             default="ratings.jsonl",
         ),
@@ -51,7 +53,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         bool | None,
         Flag(
             "--gold/--no-gold",
-            "Show the gold answers as a guide. Default: if the rubric is about them.",
+            "Show the gold answers as a guide. Default: on if the rubric compares with them.",
             rare=True,
         ),
     ],
@@ -60,8 +62,8 @@ def annotate(  # noqa: PLR0913 - one argument an option
         tuple[Path, Path] | None,
         Flag(
             "--pairs",
-            "Two files or runs with answers to the same questions, side by side: which is "
-            "better? In place of INPUT.",
+            "Two files or runs with answers to the same questions, in place of INPUT. Raters see "
+            "two answers side by side and choose the better one.",
             metavar="A B",
         ),
     ],
@@ -80,7 +82,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         float,
         Flag(
             "--again",
-            "Share that a rater is shown a second time, later.",
+            "Share of the answers that a rater sees a second time, later.",
             default=0.0,
             least=0,
             most=1,
@@ -91,8 +93,8 @@ def annotate(  # noqa: PLR0913 - one argument an option
         int | None,
         Flag(
             "--per-group",
-            "Draw this many answers of each model and domain (of questions of each domain, "
-            "with --together and --pairs).",
+            "Draw this many answers per model and domain (with --together and --pairs: "
+            "questions per domain).",
             least=1,
             rare=True,
         ),
@@ -101,7 +103,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--plan",
-            "Rate the answers of a plan of `label` alone, in its order. The plan may grow.",
+            "Rate only the answers of a plan of `label`, in its order. The plan may grow.",
         ),
     ],
     domain: common.Domain,
@@ -119,7 +121,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--export",
-            "Write the answers as a CSV for each rater, and end.",
+            "Write a CSV sheet to fill in for each rater, then exit.",
             group=OUTPUT,
             rare=True,
         ),
@@ -128,16 +130,16 @@ def annotate(  # noqa: PLR0913 - one argument an option
         list[Path],
         Flag(
             "--import",
-            "Store the ratings of a filled CSV of --export, and end. Once for each.",
+            "Store the ratings of a filled sheet of --export, then exit. May be given again.",
             metavar="SHEET",
             rare=True,
         ),
     ],
 ) -> None:
-    """Let people rate answers in the browser, each through a link of their own.
+    """Let people rate answers in the browser; each rater gets a private link.
 
-    Raters see no model, no score and no id. Ratings are stored at once. After an interruption run
-    the same command again: the links stay the same. `agree` reads the file.
+    Raters see no model name, score or id. Each rating is stored immediately. After an interruption,
+    run the same command again; the links stay the same. `agree` reads the file of ratings.
 
     \b
     trustassay annotate answers.jsonl --rater anna --rater bela
@@ -155,7 +157,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
 
     # Files of ratings go one way at a time: out to people, or back from them.
     if export and sheets:
-        raise UsageError("--export and --import: expected one of them")
+        raise UsageError("--export and --import: expected only one of them")
     options = AnnotateOptions(
         rater,
         # Choices between two answers need no rubric; single answers have a general one by default.
@@ -186,7 +188,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         from trustassay.people.annotate.sheets import write_sheets
 
         for name, path in zip(project.steps, write_sheets(project, export), strict=True):
-            say(f"{name}: {len(project.steps[name]):,} rows: {path}")
+            say(f"{name}: {amount(len(project.steps[name]), 'row')}: {path}")
     elif sheets:
         _import_sheets(project, out, sheets)
     else:
@@ -211,7 +213,7 @@ def _check_owner(path: Path, option: str) -> None:
     from trustassay.core.files import is_foreign
 
     if is_foreign(path):
-        advice = "--write-others writes to it, or choose another file"
+        advice = "add --write-others to write to it, or choose another file"
         raise UsageError(f"{option}: {path} belongs to another user; {advice}")
 
 
@@ -226,7 +228,7 @@ def _import_sheets(project: "AnnotationProject", out: Path, sheets: Sequence[Pat
         raise UsageError(f"{', '.join(map(str, sheets))}: no row has a rating; nothing was stored")
     with _open_session(project, out) as session:
         new_count = asyncio.run(store_rows(session, rows))
-    say(f"{new_count:,} of {len(rows):,} ratings were new or different: {out}")
+    say(f"stored {new_count:,} new or changed of {amount(len(rows), 'rating')}: {out}")
 
 
 @contextmanager
@@ -251,7 +253,9 @@ def _open_promise(
     if plan is None or plan.purpose == "" or source is None:
         return None
     if len(rubrics) > 1:
-        raise UsageError("--rubric: a plan for calibrate has one label an answer; expected one")
+        raise UsageError(
+            "--rubric: a plan for calibrate takes one label per answer; name one rubric"
+        )
     return open_promise(source, plan, [out], rubrics[0])
 
 

@@ -23,6 +23,7 @@ from trustassay.runs.options import (
     Seed,
     SpendingOptions,
 )
+from trustassay.text.numbers import amount
 
 
 @with_options
@@ -33,8 +34,8 @@ def audit(  # noqa: PLR0913 - one argument an option
         str | None,
         Flag(
             "--metric",
-            "The metric that judges: judge (the default with --judge), pairwise, faithfulness "
-            "with an entailer, or any that judges each answer by itself.",
+            "The metric to audit: judge (the default with --judge), pairwise, faithfulness with "
+            "an entailer, or any other metric that judges each answer on its own.",
             metavar="NAME[:OPTION=VALUE,...]",
             group=MODELS,
         ),
@@ -44,8 +45,8 @@ def audit(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--out",
-            "The folder of the runs, one of the answers and some of requests. Run the same "
-            "command again to continue. Default: one in trustassay-runs.",
+            "Folder for the runs of the audit. Run the same command again to continue. Default: "
+            "a folder in trustassay-runs.",
             group=OUTPUT,
         ),
     ],
@@ -56,12 +57,13 @@ def audit(  # noqa: PLR0913 - one argument an option
     dry_run: common.DryRun,
     as_json: Json,
 ) -> None:
-    """Measure what moves a judge that must not: answers are changed in one thing at a time.
+    """Show what changes a judge's scores although it should not.
 
-    Your own answers are changed in one thing that must not matter (length, markdown, polite words,
-    experts, citation marks, what the person who asks believes, a sentence to the judge), or the
-    request is (asked anew, temperature, order, wording). The first line names the largest effect,
-    beside that of a planted error, which must matter. INPUT may be a run, whose replies are used.
+    The audit changes one thing at a time that should not matter: in your own answers (length,
+    Markdown, polite phrases, mentioned experts, citation marks, the user's belief, an instruction
+    to the judge), or in the request (sent again, temperature, order, wording). It also plants
+    errors, which should matter. The first line compares the largest effect with that of a planted
+    error. INPUT may be a run, whose replies are reused.
 
     \b
     trustassay audit answers.jsonl --judge openai:gpt-4o-mini --limit 200 \\
@@ -91,7 +93,7 @@ def audit(  # noqa: PLR0913 - one argument an option
     result = auditing.run()
     say(one_line(experiment.headline(result)))
     table = experiment.build_table(result)
-    show_rows("changed", table.columns, table.rows, wide=True)
+    show_rows("change", table.columns, table.rows, wide=True)
     for line in experiment.describe_notes(result):
         say(one_line(line))
     experiment.build_document(result).write(page or folder / "audit.html")
@@ -100,5 +102,6 @@ def audit(  # noqa: PLR0913 - one argument an option
         print_json(result.to_dict())
     if result.failed:
         complain(
-            f"failed: {result.failed:,}, in flips; run the same command again to retry only these"
+            f"failed: {amount(result.failed, 'assessment')}; a failure after a change counts as a "
+            "flipped verdict; run the same command again to retry only these"
         )

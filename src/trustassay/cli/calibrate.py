@@ -1,4 +1,4 @@
-"""``trustassay calibrate``: what a judge's score is worth, and a threshold with a promise."""
+"""``trustassay calibrate``: a threshold for a judge's score, with a promise."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--score",
-            "The judge's number: a column, a score in traces, or of runs a metric or a part of "
-            "one (faithfulness.support). Not needed where the runs have one metric.",
+            "The judge's score: a column, a score in traces, or a metric of runs or a part of "
+            "it (faithfulness.support). Optional if there is only one.",
             metavar="NAME",
             default="",
         ),
@@ -71,8 +71,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         list[float],
         Flag(
             "--at-most",
-            "The share of accepted answers that may be wrong: 10% or 0.1. May be given again; "
-            "each is a promise by itself. Default: that of --plan, or 10%.",
+            "The largest share of accepted answers that may be wrong: 10% or 0.1. May be given "
+            "again for several promises. Default: that of --plan, or 10%.",
             metavar="SHARE",
             kind=list[str],
             read=read_shares,
@@ -83,8 +83,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--group",
-            "The field whose equal values depend on each other. Default: the question; `none`: "
-            "each answer counts by itself.",
+            "The field that groups answers that depend on each other. Default: the question; "
+            "`none` takes all answers as independent.",
             metavar="FIELD",
             group=CHANCE,
             default="",
@@ -94,7 +94,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--by",
-            "Make a promise for each value of a field, such as the language; all hold together.",
+            "Make a promise for each value of a field, such as a language; all hold together.",
             metavar="FIELD",
             default="",
         ),
@@ -103,8 +103,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         int,
         Flag(
             "--looks",
-            "How many times you will look, at 50, 100, 200, ... labels. The file of --out "
-            "remembers the last one.",
+            "How many times you will test the promise as labels arrive: at 50, 100, 200, ... "
+            "labels. The file of --out remembers the last look.",
             group=CHANCE,
             default=1,
             least=1,
@@ -115,20 +115,26 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         bool,
         Flag(
             "--exact",
-            "Draw one answer of each group: the promise is exact, and needs more labels.",
+            "Use one random answer per group: the promise is exact, but needs more labels.",
             group=CHANCE,
             rare=True,
         ),
     ],
     confidence: Annotated[
         float,
-        Flag("--confidence", "How often a promise holds.", group=CHANCE, default=0.95, rare=True),
+        Flag(
+            "--confidence",
+            "The probability that a promise holds.",
+            group=CHANCE,
+            default=0.95,
+            rare=True,
+        ),
     ],
     plan: Annotated[
         Path | None,
         Flag(
             "--plan",
-            "The plan of `label --for calibrate` by which answers were chosen for rating.",
+            "The plan of `label --for calibrate` that chose the answers to rate.",
             group=LABELS,
         ),
     ],
@@ -141,8 +147,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--judge",
-            "A column that names the judge's model, version or prompt: with another value "
-            "nothing is accepted. May be given again.",
+            "A column with the judge's model, version or prompt. If its value is new, --apply "
+            "accepts nothing. May be given again.",
             metavar="FIELD",
             rare=True,
         ),
@@ -151,7 +157,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--truth",
-            "A field with adjudicated labels of some rated answers: the promise then includes the "
+            "A field with adjudicated labels of some rated answers; the promise then includes "
             "errors that raters miss.",
             metavar="FIELD",
             group=LABELS,
@@ -165,8 +171,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--apply",
-            "Apply this calibrator to SOURCE in place of making one; --out gets the rows with a "
-            "decision (accept or ask) and a probability.",
+            "Apply this calibrator to SOURCE instead of making one; --out then has the rows with "
+            "a decision (accept or ask) and a probability.",
             metavar="FILE",
         ),
     ],
@@ -183,13 +189,15 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Say what a judge's number is worth on your data, and which answers to accept.
+    """Find which answers you can accept by a judge's score, without asking a person.
 
-    Takes any number (a vendor's confidence, a score of a trace, a metric of ours) and labels by
-    people. Prints the threshold above which at most so many accepted answers are wrong, what that
-    costs, and what the judge states against what is right. No model is asked.
+    Takes any score (a vendor's confidence, a score of a trace, a metric of trustassay) and human
+    labels. Prints the threshold above which at most 10 % (--at-most) of the accepted answers are
+    wrong, how many answers still go to a person, and how many answers with high and low scores are
+    right. No model is asked.
 
-    Exit status: 0 there is a threshold; 2 there is none, with the reason, or bad input.
+    Exit status: 0 if there is a threshold; 2 if there is none (the reason is printed) or if the
+    input is faulty.
 
     \b
     trustassay calibrate scores.csv --score confidence --label human
@@ -203,7 +211,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     # A calibrator that is there is applied; nothing is fitted.
     if apply is not None:
         if label or at_most:
-            raise UsageError("--apply: the calibrator has label and --at-most; leave these out")
+            raise UsageError("--apply: the calibrator fixes --label and --at-most; leave them out")
         out = out or Path("decided.csv")
         _keep_inputs([*inputs, apply], [("--out", out)])
         _apply(apply, sources, score, sheet, longest_line, out, as_json)
@@ -249,14 +257,15 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         say(line)
     if last is not None and is_another_look(last, result.calibrator):
         complain(
-            f"{out} was made from {last.labels.n:,} labels of {last.labels.name}: each further "
-            "look may break the promise, too; --looks plans several"
+            f"{out}: an earlier calibrator from {amount(last.labels.n, 'label')} of "
+            f"{last.labels.name} was replaced; each further look can break the promise: plan "
+            "several with --looks"
         )
     accepts = "" if result.promise else " (gives probabilities, accepts nothing)"
     say(f"calibrator: {result.write(out)}{accepts}")
     # What comes next, and the same for other programs.
     if result.promise:
-        say(f"watch it: trustassay monitor DAY.csv --audit {out}")
+        say(f"to check the promise later: trustassay monitor DAY.csv --audit {out}")
     if page:
         build_document(result).write(page)
         say(f"page: {page}")
@@ -271,7 +280,7 @@ def _keep_inputs(inputs: Sequence[Path], outputs: Sequence[tuple[str, Path]]) ->
     known = {path.resolve() for path in inputs}
     for option, path in outputs:
         if path.resolve() in known:
-            raise UsageError(f"{option} {path}: would replace what is read; choose another name")
+            raise UsageError(f"{option} {path}: would overwrite the input; choose another name")
 
 
 def _read_last(out: Path) -> Calibrator | None:
@@ -305,7 +314,7 @@ def _apply(
     )
     result.write(out)
     count, n = int(result.accepted.sum()), len(result.accepted)
-    say(f"{amount(n, 'answer')}: {count:,} accepted, {n - count:,} for a person")
+    say(f"{amount(n, 'answer')}: {count:,} accepted, {n - count:,} to be checked by a person")
     for line in result.promises:
         say(line)
     for warning in result.warnings:

@@ -13,7 +13,7 @@ from trustassay.runs.options import (
     Flag,
     SpendingOptions,
 )
-from trustassay.text.numbers import with_interval
+from trustassay.text.numbers import amount, with_interval
 
 if TYPE_CHECKING:
     from trustassay.people.entailers import EntailerEstimate, MeasuredEntailer, PassedCounts
@@ -26,9 +26,9 @@ def entailers(
         Path,
         Flag(
             "FILE",
-            "Labelled pairs: .jsonl, .json, .csv or .tsv. A row has premise, hypothesis and "
-            "label (entailment, neutral, contradiction; supported, not_supported; 1, 0), and "
-            "maybe kind.",
+            "Labelled pairs: .jsonl, .json, .csv or .tsv. Each row has premise, hypothesis and "
+            "label (entailment, neutral, contradiction; supported, not_supported; 1, 0), "
+            "optionally kind.",
         ),
     ],
     entailer: Annotated[
@@ -36,8 +36,8 @@ def entailers(
         Flag(
             "--entailer",
             "An entailment model to measure: embedded, lexical, hf:ID-or-path, "
-            "python:MODULE:FUNCTION, or a chat model (openai:MODEL, chat:hf:ID, ...). More "
-            "than once for several. Default: embedded and lexical.",
+            "python:MODULE:FUNCTION, or a chat model (openai:MODEL, chat:hf:ID, ...). May be "
+            "given again. Default: embedded and lexical.",
             metavar="URI",
             group=MODELS,
         ),
@@ -55,7 +55,7 @@ def entailers(
         str,
         Flag(
             "--supported",
-            "The label that means supported, if it is another word; all others mean the opposite.",
+            "The label that means supported, if another word; all others mean not supported.",
             metavar="LABEL",
             default="",
         ),
@@ -63,11 +63,12 @@ def entailers(
     spending: Annotated[SpendingOptions, Only("budget")],
     as_json: common.Json,
 ) -> None:
-    """Measure entailers on your own labelled pairs, side by side.
+    """Compare entailment models on your own labelled pairs.
 
-    AUC, balanced accuracy at 0.5 and calibration error with 95 % intervals, the seconds that each
-    took, and by kind how many supported and how many other statements passed 0.5. If the labels
-    separate contradicted from not stated, also how well these two are distinguished.
+    Prints AUC, balanced accuracy at 0.5 and calibration error with 95 % intervals, the seconds that
+    each model took, and for each kind of pair the share of supported and of other hypotheses that
+    score 0.5 or more. If the labels separate contradicted from not stated, also how well each model
+    distinguishes these two.
 
     \b
     trustassay entailers pairs.jsonl
@@ -99,7 +100,7 @@ def entailers(
 
 def _show_entailers(results: "Sequence[MeasuredEntailer]") -> None:
     first = results[0].passed
-    say(f"{results[0].n:,} pairs, {first.supported:,} of them supported")
+    say(f"{amount(results[0].n, 'pair')}, {first.supported:,} of them supported")
     headings = ("entailer", "AUC", "balanced accuracy", "calibration error", "seconds")
     rows = []
     for result in results:
@@ -114,12 +115,13 @@ def _show_entailers(results: "Sequence[MeasuredEntailer]") -> None:
         if result.failed:
             say(
                 one_line(
-                    f"{result.name} failed on {result.failed:,} pairs; the first: {result.reason}"
+                    f"{result.name} failed on {amount(result.failed, 'pair')}; the first failure: "
+                    f"{result.reason}"
                 )
             )
     # All entailers read the same pairs, so they have the same kinds.
     kinds = list(results[0].kinds)
-    say("passed 0.5, of the supported / of the others:")
+    say("share of pairs that score 0.5 or more (supported / others):")
     heads = ["kind", *(result.name for result in results)]
     table = [[kind, *(_format_shares(result.kinds[kind]) for result in results)] for kind in kinds]
     table.append(["all", *(_format_shares(result.passed) for result in results)])
@@ -127,8 +129,8 @@ def _show_entailers(results: "Sequence[MeasuredEntailer]") -> None:
 
 
 def _show_contradictions(results: "Sequence[MeasuredEntailer]") -> None:
-    say("contradicted against not stated:")
-    headings = ("entailer", "AUC", "calibration error", "passed 0.5: contradicted / others")
+    say("contradicted versus not stated:")
+    headings = ("entailer", "AUC", "calibration error", "0.5 or more: contradicted / others")
     rows = []
     for result in results:
         contradictions = result.contradictions

@@ -42,8 +42,8 @@ def label(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--for",
-            "calibrate: choose the answers from which `calibrate` can promise most for --score. "
-            "Takes a run, or a table with questions, responses and the score.",
+            "calibrate: choose the answers whose labels let `calibrate` accept most answers by "
+            "--score. Takes a run, or a table with questions, responses and the score.",
             metavar="calibrate",
             default="",
         ),
@@ -52,14 +52,14 @@ def label(  # noqa: PLR0913 - one argument an option
         int | None,
         Flag(
             "--number",
-            "Add about this many answers to the plan; with --for, labels in all. Default: 50 "
-            "where there is no plan yet, else none; with --for 200.",
+            "About how many answers to add to the plan; with --for, the number of labels in all. "
+            "Default: 50 for a new plan, none for an existing one; with --for 200.",
             least=1,
         ),
     ],
     plan: Annotated[
         Path | None,
-        Flag("--plan", "The file of the plan. Default: RUN.label.jsonl beside the first run."),
+        Flag("--plan", "File of the plan. Default: RUN.label.jsonl beside the first run."),
     ],
     ratings: Annotated[list[Path], common.RATINGS],
     label: Annotated[str, common.LABEL] = "",
@@ -69,8 +69,8 @@ def label(  # noqa: PLR0913 - one argument an option
         tuple[str, str] | None,
         Flag(
             "--compare",
-            "Two models, whose shares of right answers to the same questions are compared, or "
-            "two scores, whose AUROCs are.",
+            "Choose answers to compare two models (share of right answers to the same questions) "
+            "or two scores (AUROC).",
             metavar="A B",
         ),
     ],
@@ -78,7 +78,7 @@ def label(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--auroc",
-            "Choose answers for the AUROC of this score.",
+            "Choose answers to estimate the AUROC of this score.",
             metavar="SCORE",
             default="",
             rare=True,
@@ -88,16 +88,16 @@ def label(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--score",
-            "What predicts the labels; fixed with the plan. Default: all metrics of the runs. "
-            "May be given again.",
+            "A score that predicts the labels; fixed once the plan exists. Default: all metrics "
+            "of the runs. May be given again.",
         ),
     ],
     unit: Annotated[
         str,
         Flag(
             "--unit",
-            "What is drawn: question (with all its answers), or answer (each by itself); fixed "
-            "with the plan.",
+            "The unit to draw: question (with all its answers), or answer (each on its own); "
+            "fixed once the plan exists.",
             metavar="question|answer",
             group=INPUT,
             default="question",
@@ -108,7 +108,7 @@ def label(  # noqa: PLR0913 - one argument an option
         bool,
         Flag(
             "--random",
-            "Draw with equal probabilities: `study` can read the ratings then.",
+            "Draw with equal probabilities, so that `study` can use the ratings.",
             rare=True,
         ),
     ],
@@ -116,8 +116,8 @@ def label(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--at-most",
-            "With --for: the share of accepted answers that may be wrong, 10% or 0.1. Default: "
-            "10%.",
+            "With --for: the largest share of accepted answers that may be wrong, 10% or 0.1. "
+            "Default: 10%.",
             metavar="SHARE",
             default="",
         ),
@@ -126,8 +126,8 @@ def label(  # noqa: PLR0913 - one argument an option
         int | None,
         Flag(
             "--looks",
-            "With --for: look at the promise after 50, 100, 200 ... labels, this many times, in "
-            "place of once after --number (200).",
+            "With --for: how many times to test the promise, after 50, 100, 200, ... labels. "
+            "Default: once, after --number labels.",
             least=1,
             most=10,
         ),
@@ -136,8 +136,8 @@ def label(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--hope",
-            "With --for: the share of the answers, those with the best scores, that is rated "
-            "first. Default: 50%.",
+            "With --for: the share of the answers to rate first, those with the best scores. "
+            "Default: 50%.",
             metavar="SHARE",
             default="",
             rare=True,
@@ -150,7 +150,7 @@ def label(  # noqa: PLR0913 - one argument an option
         float,
         Flag(
             "--width",
-            "The width of the interval that is wanted, as a share.",
+            "The wanted width of the 95 % interval, as a share.",
             default=0.05,
             rare=True,
         ),
@@ -159,7 +159,7 @@ def label(  # noqa: PLR0913 - one argument an option
         bool,
         Flag(
             "--beyond",
-            "Count questions like these for the goals, not the answers of the runs alone.",
+            "Plan for similar questions in general, not only for the answers of these runs.",
             rare=True,
         ),
     ],
@@ -169,8 +169,8 @@ def label(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Choose the answers that people should rate next, and estimate the result for all.
 
-    Answers of which the scores are less certain are drawn more often, with known probabilities, so
-    that the share of right answers is estimated without bias from few ratings. The plan is a file;
+    Answers with less certain scores are drawn more often, with known probabilities, so that few
+    ratings give an unbiased estimate of the share of right answers. The plan is a file;
     `annotate --plan` shows its answers in order.
 
     \b
@@ -193,7 +193,7 @@ def label(  # noqa: PLR0913 - one argument an option
     for flag, value in (of_estimates if purpose else of_promises).items():
         if value:
             raise UsageError(
-                f"{flag}: belongs to a plan {'without' if purpose else 'with'} --for calibrate"
+                f"{flag}: only possible {'without' if purpose else 'with'} --for calibrate"
             )
     # A plan for promises has its own file and its own figures.
     if purpose:
@@ -278,7 +278,7 @@ def _label_for_calibration(
     work.advance(wrong)
     progress = work.measure_progress(wrong)
     drawn = progress.rated + len(progress.waiting)
-    say(f"plan {path}: {drawn:,} drawn, {progress.rated:,} of them rated")
+    say(f"plan {path}: {amount(drawn, 'answer')} drawn, {progress.rated:,} of them rated")
     say(work.describe_missing(progress))
     is_run = source.is_dir()
     files = list(labels.ratings) or [Path("ratings.jsonl")]
@@ -314,20 +314,21 @@ def _show_labelling(
         say(one_line(outcome_line))
     say(
         f"{amount(labelling.answers, 'answer')}, {amount(labelling.units, labelling.unit)} to draw "
-        f"from; plan {labelling.plan}: {labelling.drawn:,} drawn, {labelling.rated:,} of them rated"
+        f"from; plan {labelling.plan}: {amount(labelling.drawn, 'answer')} drawn, "
+        f"{labelling.rated:,} of them rated"
     )
     for note in labelling.notes:
         say(one_line(note))
     if labelling.figures:
-        say(f"from {amount(labelling.used, 'label')}, weighted:")
+        say(f"estimates from {amount(labelling.used, 'label')} (weighted), with 95 % intervals:")
         rows = [_build_row(figure) for figure in labelling.figures]
-        headings = ("figure", "value", "these answers", "questions like them", "random labels")
+        headings = ("figure", "value", "these answers", "similar questions", "random labels")
         show_table(headings, rows, ())
         for figure in labelling.figures:
             if figure.without:
                 say(one_line(f"no interval: {figure.figure.title}: {figure.without}"))
     for need in labelling.needs:
-        say(f"for {need.goal}: {_describe_need(need)}")
+        say(f"{need.goal}: {_describe_need(need)}")
     if labelling.proposed:
         say(f"{amount(len(labelling.proposed), 'answer')} added to the plan")
     # What the user does next: rate what is drawn, or draw more.
@@ -348,7 +349,7 @@ def _show_labelling(
         files = [str(word) for path in ratings for word in ("--ratings", path)]
         plan_options = [*_build_plan_options(labelling, runs), *files, *repeated_options]
         more = _format_command("label", *runs, *plan_options, "--number", 50)
-        say(f"all of the plan is rated; for more: {more}")
+        say(f"all answers of the plan are rated; to add more: {more}")
 
 
 def _build_row(figure: LabelFigure) -> tuple[str, ...]:
@@ -365,11 +366,11 @@ def _describe_need(need: LabelNeed) -> str:
     if need.more == 0:
         return "reached"
     # ``None``: even labels of all answers would not reach the goal.
-    more = "not reached with all answers labelled"
+    more = "not reached even if all answers are labelled"
     if need.more is not None:
-        more = f"about {need.more:,} labels more"
-    even = "not at all" if need.evenly is None else f"about {need.evenly:,}"
-    return f"{more} (random labels without scores: {even})"
+        more = f"needs about {amount(need.more, 'more label')}"
+    even = "not reached" if need.evenly is None else f"about {need.evenly:,}"
+    return f"{more} (with randomly chosen answers: {even})"
 
 
 def _build_rate_options(runs: list[Path], run: Path, ratings: list[Path]) -> list[str]:

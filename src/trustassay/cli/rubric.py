@@ -25,7 +25,7 @@ EXAMPLE = {
 
 @rubric.callback()
 def group() -> None:
-    """Look at the rubrics of the metric judge.
+    """Check rubrics of the metric judge.
 
     \b
     trustassay rubric check mine.yaml
@@ -35,9 +35,9 @@ def group() -> None:
 @rubric.command("check")
 @with_options
 def check(
-    *, file: Annotated[str, Flag("FILE", "A rubric's file, or the name of one that ships.")]
+    *, file: Annotated[str, Flag("FILE", "File of a rubric, or the name of a built-in one.")]
 ) -> None:
-    """Name all faults of a rubric's file, or show its levels and the prompt that it makes.
+    """Check a rubric: list its faults, or show its levels and the prompt.
 
     \b
     trustassay rubric check mine.yaml
@@ -55,7 +55,7 @@ def check(
         passes = level.value >= result.passes
         rows.append((level.label, f"{level.value:g}", "yes" if passes else "no", other_readings))
     say(f"{result.title} ({result.name}/{result.version})")
-    show_table(("level", "counts as", "passes", "also read as"), rows, {"also read as"})
+    show_table(("level", "value", "passes", "also accepted"), rows, {"also accepted"})
     for level in result.levels:
         # The rubric is tried on replies that it invites: each must be read as its own level.
         for reply_text in (f"{result.label}: {level.label}", *level.words):
@@ -64,7 +64,7 @@ def check(
                 understood = reading.fault or reading.label
                 raise UsageError(
                     f"{file}: the reply {reply_text!r} is read as {understood!r} and not as "
-                    f"{level.label!r}; take another word for it"
+                    f"{level.label!r}; use another word for this level"
                 )
-    say("the prompt, filled in with a sample:\n")
+    say("the prompt with an example sample:\n")
     say(build_judge_prompt(result, Sample.parse(EXAMPLE)))

@@ -40,7 +40,7 @@ def study(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--score",
-            "A score to study. May be given again. Default: all; of a file all columns of numbers.",
+            "A score to study. May be given again. Default: all; in a file all columns of numbers.",
             metavar="NAME",
             group=INPUT,
         ),
@@ -49,7 +49,7 @@ def study(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--lower",
-            "A score of which lower is better. May be given again.",
+            "A score for which lower is better. May be given again.",
             metavar="NAME",
             group=INPUT,
         ),
@@ -61,7 +61,7 @@ def study(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--by",
-            "Give all figures also for each value of a field: source, model, ... May be given "
+            "Also give all figures for each value of a field: source, model, ... May be given "
             "again.",
             metavar="FIELD",
         ),
@@ -73,19 +73,19 @@ def study(  # noqa: PLR0913 - one argument an option
     fields: common.RatingFields,
     page: common.Page,
     table: Annotated[
-        Path | None, Flag("--table", "Write all figures: .csv, .tsv or .md.", group=OUTPUT)
+        Path | None, Flag("--table", "Write all figures to a .csv, .tsv or .md file.", group=OUTPUT)
     ],
     resamples: common.Resamples,
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Say which scores to believe, of runs or of a file: each compared with labels by people.
+    """Show which scores agree with human labels, in runs or in a file.
 
-    AUROC, AUPRC and PRR (tau-b for levels and numbers), with 95 % intervals over questions;
-    differences between scores with p-values corrected for their number; baselines (length, source,
-    chance), what people reach, what each score takes, and which is right where another is wrong.
-    --table and --json also have tau-b, Spearman, Pearson with its p-value (of answers that are
-    independent), and for probabilities Brier and calibration error.
+    Prints AUROC, AUPRC and PRR (tau-b for levels and numbers) with 95 % intervals over questions;
+    differences between scores with p-values corrected for the number of tests; baselines (length,
+    source, chance); how well single raters do; the cost of each score; and which score is right
+    where another is wrong. --table and --json also have tau-b, Spearman, Pearson with its p-value
+    (for independent answers), and for probabilities the Brier score and calibration error.
 
     \b
     trustassay study runs/one --label label
@@ -131,7 +131,7 @@ def study(  # noqa: PLR0913 - one argument an option
     # What a score costs belongs beside how good it is.
     rows = [(cost.metric, *outputs.build_cost_row(cost)) for cost in result.costs]
     if rows:
-        show_table(("a sample takes", *outputs.COST_COLUMNS), rows, ("requests",))
+        show_table(("cost per sample", *outputs.COST_COLUMNS), rows, ("requests",))
     if page:
         outputs.build_document(result, page.parent).write(page)
         say(f"page: {page}")
@@ -158,13 +158,11 @@ def _show_label(label_study: LabelStudy) -> None:
     )
     for reason in outputs.describe_missing(label_study):
         say(one_line(reason))
-    of_headline = f"{headline} of"
+    pair = f"{headline} compared"
     if label_study.tests:
-        show_rows(
-            of_headline, outputs.TEST_COLUMNS, outputs.build_test_rows(label_study), (of_headline,)
-        )
+        show_rows(pair, outputs.TEST_COLUMNS, outputs.build_test_rows(label_study), (pair,))
     if label_study.covariates:
-        covariate_heading = "covariate (neither end is better)"
+        covariate_heading = "covariate (no better direction)"
         show_rows(
             covariate_heading, outputs.COVARIATE_COLUMNS, outputs.build_covariate_rows(label_study)
         )
@@ -189,4 +187,5 @@ def _show_parting(label_study: LabelStudy) -> None:
         if disagreement.count
     ]
     if rows:
-        show_table(("answers", "count", "of errors", "such as"), rows, ("such as",))
+        headings = ("scores that disagree", "answers", "errors of the second", "examples")
+        show_table(headings, rows, ("scores that disagree", "examples"))

@@ -37,7 +37,7 @@ from trustassay.statistics.agreement import (
 )
 from trustassay.statistics.intervals import Estimate, Interval
 from trustassay.statistics.resampling import cluster_numbers
-from trustassay.text.numbers import number
+from trustassay.text.numbers import amount, number
 
 
 class AgreementCoefficient(NamedTuple):
@@ -158,15 +158,15 @@ def leave_out_scores(ratings: Ratings, source: Any) -> tuple[Ratings, list[str]]
     name = source if isinstance(source, str | os.PathLike) else "FILE"
     scores = {rater: len(of) for rater, of in values.items() if len(of) > MAX_RATING_VALUES}
     remarks = [
-        f"{rater}: {count:,} different values, a score"
+        f"{rater}: left out as a score, with {count:,} different values"
         # Of a long table no column has this name.
-        + (f": trustassay calibrate {name} --score {rater}" if ratings.wide else "")
+        + (f"; to use it: trustassay calibrate {name} --score {rater}" if ratings.wide else "")
         for rater, count in scores.items()
     ]
     if len(scores) == len(values):
         raise UsageError(
-            f"{'; '.join(remarks)}. No ratings are left to compare: --rater COLUMN names a column "
-            "of words, --levels 0..100 the scale if these are ratings"
+            f"{'; '.join(remarks)}. No ratings are left to compare. If these are ratings, give "
+            "their scale: --levels 0..100; or name a column of words: --rater COLUMN"
         )
     left = [rating for rating in ratings.ratings if rating.rater not in scores]
     return replace(ratings, ratings=left), remarks
@@ -205,7 +205,9 @@ def measure_agreement(
     cube = _build_cube(ratings, items, raters)
     first = cube[:, :, 0]
     if len(raters) < 2 and cube.shape[2] < 2:
-        raise UsageError(f"nothing to compare: all ratings are by {raters[0]!r}, each item once")
+        raise UsageError(
+            f"nothing to compare: {raters[0]!r} is the only rater, and rated each item once"
+        )
     unit_numbers = cluster_numbers(
         range(len(items)) if each_answer else [(units or {}).get(item, item) for item, _ in items]
     )
@@ -290,7 +292,7 @@ def describe_left_out(agreement: RaterAgreement) -> list[str]:
     """Describe how many ratings are missing, and which cannot be read."""
     result = [f"missing ratings: {agreement.missing:,}"] if agreement.missing else []
     if agreement.unread:
-        result.append(agreement.unread.describe("ratings", "--levels names all levels"))
+        result.append(agreement.unread.describe("ratings", "--levels lists all levels"))
     return result
 
 
@@ -373,10 +375,10 @@ OF_ALL = (*NOMINAL, "ac2", "alpha_ordinal", "alpha_interval", "icc_single", "icc
 OF_REPEATS = ("percent", "alpha_nominal", "alpha_ordinal", "alpha_interval", DISTANCE, "sd")
 """Figures of two raters, of all raters, and of one rater, whose repeats count as raters."""
 COEFFICIENT_TITLES: Mapping[str, str] = {
-    "percent": "agree, %",
+    "percent": "agreement, %",
     "kappa": "kappa",
     "mean_kappa": "Cohen's kappa, mean of pairs",
-    "mean_kappa_quadratic": "quadratic, mean of pairs",
+    "mean_kappa_quadratic": "quadratic kappa, mean of pairs",
     "ac1": "Gwet's AC1",
     "ac2": "AC2, quadratic",
     "icc_single": "ICC(A,1)",
@@ -388,7 +390,7 @@ COEFFICIENT_TITLES: Mapping[str, str] = {
     "alpha_ordinal": "alpha, ordinal",
     "alpha_interval": "alpha, interval",
     DISTANCE: "mean difference",
-    "sd": "mean deviation",
+    "sd": "mean SD",
 }
 """The column titles of all figures, by name."""
 
@@ -474,7 +476,7 @@ def estimate(table: Floats, figure: AgreementFigure, units: Places) -> Estimate:
             # Without variation the expected agreement is 1, and a coefficient is 0/0.
             return Estimate(None, n, None, "all of these ratings are the same")
         interval = item_interval(figure.of, rated, units, figure.scale, figure.fewest)
-    return Estimate.of(value, n, interval or "all items are the same in it")
+    return Estimate.of(value, n, interval or "all items have the same value")
 
 
 def _ratio_interval(
@@ -578,9 +580,9 @@ def build_group_tables(agreement: RaterAgreement) -> Iterator[document.Table]:
     pairs = {f"{a} – {b}": group for (a, b), group in agreement.pairs.items()}
     for heading, estimates_by_group in (
         ("pair", pairs),
-        ("judge with people", agreement.judges),
+        ("judge and people", agreement.judges),
         ("model", agreement.models),
-        ("rater with themselves", agreement.intra),
+        ("repeats of a rater", agreement.intra),
     ):
         if estimates_by_group:
             yield _build_table(heading, estimates_by_group)
@@ -593,7 +595,9 @@ def _build_deviation_table(deviations: Mapping[str, JudgeDeviations]) -> documen
         document.DocumentRow(judge, [str(counts.higher), str(counts.equal), str(counts.lower)])
         for judge, counts in deviations.items()
     ]
-    return document.Table("judge beside people", ("judge higher", "equal", "judge lower"), rows)
+    return document.Table(
+        "judge compared with people", ("judge higher", "equal", "judge lower"), rows
+    )
 
 
 def _build_table(
@@ -644,7 +648,7 @@ def build_variance_table(variances: VarianceReport) -> document.Table:
         for name, group in variances.groups.items()
         for component in group.components
     ]
-    return document.Table("Part", VARIANCE_COLUMNS, rows, "In numbers")
+    return document.Table("Component", VARIANCE_COLUMNS, rows, "All components")
 
 
 def describe_variance(variances: VarianceReport) -> list[str]:
@@ -658,10 +662,11 @@ def describe_variance(variances: VarianceReport) -> list[str]:
         # With one rater, a strict rater cannot be told from weak answers.
         if group.raters == 1 and group.components:
             notes.append(
-                f"{name}: a single rater, whose own level and tastes count as the answer's"
+                f"{name}: a single rater, whose strictness cannot be separated from differences "
+                "between answers"
             )
         if below := [component.name for component in group.components if component.estimate < 0]:
-            notes.append(f"{name}: estimated below 0 and taken as 0: {', '.join(below)}")
+            notes.append(f"{name}: estimates below 0, set to 0: {', '.join(below)}")
     return notes
 
 
@@ -675,8 +680,8 @@ def build_document(
     facts |= {"run": str(run)} if run else {}
     facts |= {"answers": f"{agreement.items:,}"}
     facts |= {
-        name: f"{group.raters:,} raters, {group.ratings:,} ratings, {group.repeated:,} answers "
-        "rated again"
+        name: f"{amount(group.raters, 'rater')}, {amount(group.ratings, 'rating')}; "
+        f"{amount(group.repeated, 'answer')} rated more than once"
         for name, group in agreement.variance.groups.items()
     }
     # Either a file of ratings, or a run whose judges voted, or both.
@@ -721,17 +726,17 @@ def _build_variance_blocks(variances: VarianceReport) -> list[document.Block]:
     bars = document.Bars(stacked, PERCENT_AXIS if stacked else ())
     blocks: list[document.Block] = [
         document.Text(
-            "Answer: answers differ, which is what ratings are for. Rater: some raters give higher "
-            "levels to all answers. Answer x rater: raters differ about single answers. Repeat: "
-            "the same rater gives the same answer another level.",
+            "Answer: differences between answers, which ratings should show. Rater: some raters "
+            "give higher levels to all answers. Answer x rater: raters disagree about single "
+            "answers. Repeat: a rater gives the same answer a different level the next time.",
             "note",
         ),
         document.Chart("Shares of the variance", "", [bars, document.Legend(names)]),
     ]
     if intervals:
         note = Markup(
-            "Bar: 95 % interval from resampled answers; {}the share. The raters stay the same: "
-            "what other raters would give, the intervals do not say."
+            "Bar: 95 % interval over answers; {}the share. The intervals hold for other answers "
+            "by these raters, not for other raters."
         ).format(document.MEAN)
         panels = [
             document.Chart(name, "", [document.Bars(bars_of_component, PERCENT_AXIS)])

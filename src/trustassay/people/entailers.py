@@ -154,7 +154,9 @@ def _measure_entailer(
     has_score = chances != NO_SCORE
     # There is nothing to report; the first error is the most useful message.
     if not has_score.any():
-        raise BackendError(f"{name} failed on all {len(pairs):,} pairs; the first: {reason}")
+        raise BackendError(
+            f"{name} failed on all {len(pairs):,} pairs; the first failure: {reason}"
+        )
     truth = np.array([pair.supported for pair in pairs])
     kinds = np.array([pair.kind for pair in pairs])
     scores, true = chances[has_score], truth[has_score]

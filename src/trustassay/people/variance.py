@@ -109,45 +109,44 @@ class VarianceReport:
         if judges is None or people is None:
             (only,) = self.groups.values()
             return (
-                f"{_describe_repeats(only)} Only repeated ratings by both show whether judges vary "
-                "more or less than people."
+                f"{_describe_repeats(only)} A comparison of judges with people needs repeated "
+                "ratings by both."
             )
         if self.difference is None:
             return (
-                f"{_describe_repeats(judges)} {_describe_repeats(people)} So it is not known "
-                "whether judges vary more or less than people."
+                f"{_describe_repeats(judges)} {_describe_repeats(people)} Whether judges vary more "
+                "or less than people is therefore unknown."
             )
         spread_of_judges, spread_of_people = (_format_spread(group) for group in (judges, people))
         message = (
-            f"Asked again about the same answer, a judge differs from itself by a standard "
-            f"deviation of {spread_of_judges}, a person from themselves by {spread_of_people}: "
+            "Standard deviation between repeated ratings of the same answer: "
+            f"{spread_of_judges} for a judge, {spread_of_people} for a person; "
         )
         if self.difference_interval is None:
-            reason = judges.without or people.without or "it is the same without any of the answers"
-            return f"{message}whether they differ is not known: {reason}."
+            reason = judges.without or people.without or "leaving out any answer does not change it"
+            return f"{message}whether they differ is unknown: {reason}."
         low, high = self.difference_interval
         # The interval decides, not the sign of the difference.
         if low <= 0 <= high:
-            verdict = "there is no significant difference"
+            verdict = "no significant difference"
         else:
-            verdict = f"the judges vary {'more' if low > 0 else 'less'} than the people"
+            verdict = f"judges vary {'more' if low > 0 else 'less'} than people"
         return f"{message}{verdict} (difference {self.difference:+.2f}, {low:+.2f} to {high:+.2f})."
 
 
 def _describe_repeats(group: VarianceDecomposition) -> str:
-    """Describe how far the raters of a group differ from themselves, or why that is unknown."""
-    reflexive = "itself" if group.group == JUDGES else "themselves"
-    who = {JUDGES: "a judge", PEOPLE: "a person"}.get(group.group, "a rater")
+    """Describe how far repeated ratings of a group differ, or why that is unknown."""
+    who = {JUDGES: "judge", PEOPLE: "person"}.get(group.group, "rater")
     if not group.repeated:
         return (
-            f"No answer was rated twice by the same {who.removeprefix('a ')}, so how far {who} "
-            f"differs from {reflexive} is not known."
+            f"No answer was rated twice by the same {who}, so the variation between repeated "
+            "ratings is unknown."
         )
     if group.component(variance.REPEAT) is None:
         return f"The variance of the {group.group} cannot be decomposed: {group.why}."
     return (
-        f"Asked again about the same answer, {who} differs from {reflexive} by a standard "
-        f"deviation of {_format_spread(group)}."
+        "Standard deviation between repeated ratings of the same answer: "
+        f"{_format_spread(group)} for a {who}."
     )
 
 
@@ -156,9 +155,9 @@ def _format_spread(group: VarianceDecomposition) -> str:
     result = group.component(variance.REPEAT)
     assert result is not None
     ends = result.sd_interval
-    within = "" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"
-    of_all = "" if result.share is None else f", {result.share:.0f} % of the variance"
-    return f"{result.sd:.2f}{within}{of_all}"
+    details = [] if ends is None else [f"{ends[0]:.2f} to {ends[1]:.2f}"]
+    details += [] if result.share is None else [f"{result.share:.0f} % of the variance"]
+    return f"{result.sd:.2f}" + (f" ({'; '.join(details)})" if details else "")
 
 
 def decompose_variances(

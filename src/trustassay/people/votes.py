@@ -57,7 +57,7 @@ def read_votes(path: Path) -> Ratings | None:
             if vote.level not in places:
                 raise RunFolderError(
                     f"{path}: {assessment.id!r} holds a vote for {vote.level[:40]!r}, which is not "
-                    f"a level of the rubric {scale.name}; restore the rubric that it was judged by"
+                    f"a level of the rubric {scale.name}; restore the rubric that the run used"
                 )
             vote_fields = (
                 assessment.id,
@@ -85,10 +85,12 @@ def join_ratings(ratings: Ratings, votes: Ratings) -> Ratings:
     raters = {rating.rater for rating in ratings.ratings}
     # Their ratings would become repeats of one rater.
     if both := sorted(raters & {rating.rater for rating in votes.ratings}):
-        raise UsageError(f"a rater and a judge have the same name {both[0][:60]!r}")
+        raise UsageError(
+            f"a rater and a judge have the same name {both[0][:60]!r}; rename the rater"
+        )
     if bool(ratings.categories) != bool(votes.categories):
         kinds = ("words", "numbers") if ratings.categories else ("numbers", "words")
-        raise UsageError(f"the ratings are {kinds[0]}, and the judges' levels {kinds[1]}")
+        raise UsageError(f"the ratings are {kinds[0]}, but the judges' levels are {kinds[1]}")
     categories = _merge_categories(ratings, votes) if ratings.categories else ()
     models: dict[str, set[str]] = {}
     for rating in ratings.ratings:
@@ -138,7 +140,7 @@ def _merge_categories(ratings: Ratings, votes: Ratings) -> tuple[str, ...]:
     levels = tuple(label.lower() for label in votes.categories)
     if ratings.ordered and not set(levels) <= set(ratings.categories):
         strange = next(level for level in levels if level not in ratings.categories)
-        raise UsageError(f"the judges' level {strange!r} is not among the levels that were given")
+        raise UsageError(f"the judges' level {strange!r} is not among the levels of the ratings")
     if ratings.ordered:
         return tuple(ratings.categories)
     if votes.ordered and not set(ratings.categories) <= set(levels):

@@ -307,7 +307,7 @@ def read_calibrator(path: Path) -> Calibrator:
     if result.get("version") != CALIBRATOR_VERSION:
         raise InputError(
             f"{path}: version: expected {CALIBRATOR_VERSION}, got {result.get('version')!r:.40}; "
-            "its promises were computed in another way: run calibrate again"
+            "its promises were computed differently: run calibrate again"
         )
     try:
         calibrator: Calibrator = read_json(Calibrator, result)
@@ -412,25 +412,25 @@ def check_calibrator(
     source, name = calibrator.score.source, calibrator.score.name
     if source.kind == "table":
         raise InputError(
-            f"{where}: the calibrator is of the column {name} of a table, which this run does not "
-            "have; `trustassay calibrate TABLE --apply FILE` applies it to a table"
+            f"{where}: the calibrator was made for the column {name} of a table, not for a run; "
+            "apply it to a table with `trustassay calibrate TABLE --apply FILE`"
         )
     if source.metric not in metrics:
         has = ", ".join(metrics) or "none"
         raise InputError(
-            f"{where}: the calibrator is of the metric {source.metric}; this run has {has}"
+            f"{where}: the calibrator was made for the metric {source.metric}; this run has {has}"
         )
     # A calibrator that was made without a second reader does not fit a run with one.
     needed = list_needed_backends(source.metric, metrics[source.metric], backends)
     model_names = {key: backends.get(key) for key in (*source.backends, *(needed & {SECOND}))}
-    for kind, plural, calibrator_settings, run_settings in (
-        ("options", "options", source.options, metrics[source.metric]),
-        ("models", "ones", source.backends, model_names),
+    for kind, calibrator_settings, run_settings in (
+        ("options", source.options, metrics[source.metric]),
+        ("models", source.backends, model_names),
     ):
         if differing := _describe_differences(calibrator_settings, to_stored(run_settings)):
             raise InputError(
-                f"{where}: {source.metric} has other {kind} than the calibrator was made with: "
-                f"{differing}. Score with the same {plural}, or calibrate on a run with these"
+                f"{where}: {source.metric} has other {kind} than the calibrator: {differing}. "
+                f"Score with the {kind} of the calibrator, or calibrate on a run with these"
             )
 
 
@@ -498,11 +498,11 @@ def read_score_part(assessment: Assessment, part: str) -> float:
 def describe_promise(promise: ThresholdPromise) -> str:
     """Return a promise in words."""
     about = "" if promise.exact else "about "
-    whose = "as people label them"
+    basis = " according to the human labels"
     if promise.missed:
-        whose = f"with the {100 * promise.missed:.0f} % of errors that raters may miss"
+        basis = f", including the errors that raters miss (up to {100 * promise.missed:.0f} %)"
     return (
-        f"at most {100 * promise.at_most:.3g} % of those are wrong, {whose} "
+        f"at most {100 * promise.at_most:.3g} % of the accepted answers are wrong{basis} "
         f"(confidence {about}{100 * promise.confidence:.3g} %)"
     )
 
@@ -534,7 +534,7 @@ def describe_calibration(calibrated: Mapping[str, Any]) -> ChancesSummary:
             f"{describe_promise(with_threshold[0])}"
         )
     sentences += [
-        f"No threshold for {100 * promise.at_most:.3g} % wrong"
+        f"No threshold for at most {100 * promise.at_most:.3g} % wrong"
         + (f" of {promise.of}" if promise.of else "")
         + f": {promise.without}"
         for promise in promises
@@ -543,14 +543,14 @@ def describe_calibration(calibrated: Mapping[str, Any]) -> ChancesSummary:
     warnings = []
     if (audit := calibrated["audit"]) and audit["status"] != "holds":
         warnings.append(
-            f"The promise is {audit['status']} since {audit['day']}, so nothing is accepted: "
+            f"The promise has been {audit['status']} since {audit['day']}, so nothing is accepted: "
             f"{audit['reason']}"
         )
     if calibrated["distance_p"] < FALSE_ALARM_RATE:
         p = p_equation(calibrated["distance_p"])
         warnings.append(
-            f"{calibrated['score']}: its distribution here is unlike that of the calibration "
-            f"(largest distance {calibrated['distance']:.2f}, {p}); the promise and the "
-            "probabilities may not hold here"
+            f"{calibrated['score']}: the scores are distributed differently from those of the "
+            f"calibration (largest distance {calibrated['distance']:.2f}, {p}); the promise and "
+            "the probabilities may not hold here"
         )
     return ChancesSummary(sentences, warnings)

@@ -109,7 +109,7 @@ def fleiss_kappa(counts: ArrayLike, times: ArrayLike | None = None) -> float | N
         return None
     raters = table.sum(axis=1)
     if raters[0] < 2 or (raters != raters[0]).any():
-        raise ValueError("Fleiss's kappa takes the same number of ratings of each item, 2 or more")
+        raise ValueError("Fleiss's kappa needs the same number of ratings for each item, 2 or more")
     m, n = float(raters[0]), _item_weights(times, len(table))
     # pairs of raters that agree on an item: the sum of n (n - 1) over categories
     alike = float((((table**2).sum(axis=1) - m) * n).sum() / n.sum())
@@ -327,7 +327,7 @@ def item_interval(
     if reason := intervals.reason_too_few_units(n, count, worth, fewest, "items"):
         return reason
     if scale and _effective_units(ratings, unit_of_item, scale) < MIN_EFFECTIVE_UNITS[scale]:
-        return "nearly all ratings are the same: too few units differ from them"
+        return "nearly all ratings are the same: too few units have other ratings"
     listed = np.where(np.isnan(ratings), np.inf, ratings)  # a NaN would equal no other
     kinds, which = np.unique(listed, axis=1, return_inverse=True)
     kinds, which = np.where(np.isinf(kinds), np.nan, kinds), which.ravel()
@@ -346,10 +346,10 @@ def item_interval(
         without.append(coefficient(kinds[:, is_present], remaining_times[is_present]))
     value = coefficient(kinds, times)
     if value is None or any(estimate is None for estimate in without):
-        return "not defined without one of the units: nearly all ratings are the same"
+        return "undefined if one unit is left out: nearly all ratings are the same"
     values = np.repeat(np.array(without, dtype=float), list(alike.values()))
     result = intervals.jackknife_interval(value, values, "fisher")
-    return result or "raters agree on nearly all items; how often they disagree is not known"
+    return result or "raters agree on nearly all items, so how often they disagree is unknown"
 
 
 def _effective_units(ratings: Floats, units: Places, scale: Scale) -> float:

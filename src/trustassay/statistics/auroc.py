@@ -161,7 +161,9 @@ def _compute_placements(
 ) -> _PlacementValues:
     x, positive = np.asarray(scores, dtype=np.float64), np.asarray(labels) > 0
     if x.ndim != 1 or x.shape != positive.shape:
-        raise ValueError(f"expected two samples of one length, got {x.shape} and {positive.shape}")
+        raise ValueError(
+            f"expected two samples of the same length, got {x.shape} and {positive.shape}"
+        )
     of = unit_numbers(units, len(x))
     # counts of answers; the numbers of units follow at the end
     m, n = int(positive.sum()), int((~positive).sum())

@@ -156,7 +156,7 @@ def difference_from_resamples(
     defined = drawn[~np.isnan(drawn)]
     # Percentiles of the remaining tenth-and-more undefined draws would favour the defined ones.
     if changed and len(defined) < 0.9 * len(drawn):
-        return Difference(value, None, "too few answers make up the figure")
+        return Difference(value, None, "the figure rests on too few answers")
     interval = student_percentile_interval(defined, units) if changed else (0.0, 0.0)
     return widen_for_few_changes(Difference(value, interval), changed)
 

@@ -385,7 +385,9 @@ def _divide(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
 def _as_pair(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
-        raise ValueError(f"expected two samples of one length, got shapes {a.shape} and {b.shape}")
+        raise ValueError(
+            f"expected two samples of the same length, got shapes {a.shape} and {b.shape}"
+        )
     return a, b
 
 

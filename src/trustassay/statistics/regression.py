@@ -153,7 +153,7 @@ def isotonic_regression(scores: ArrayLike, labels: ArrayLike) -> Isotonic:
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape or not len(x):
         raise ValueError(
-            f"expected scores and labels of one length, 1 or more, got shapes {x.shape} and "
+            f"expected scores and labels of the same length, 1 or more, got shapes {x.shape} and "
             f"{y.shape}"
         )
     if not (np.isfinite(x).all() and np.isfinite(y).all()):

@@ -168,9 +168,9 @@ def resample_interval(
     values = np.asarray(drawn, dtype=np.float64)
     defined = values[~np.isnan(values)]
     if len(defined) < (1 - MAX_UNDEFINED_SHARE) * len(values) or not len(defined):
-        return "not defined in more than a tenth of the resamples"
+        return "undefined in more than a tenth of the resamples"
     if defined.min() == defined.max():
-        return "the same in every resample, which says nothing of other samples"
+        return "the same in every resample, so its uncertainty is unknown"
     low, high = student_percentile_interval(defined, clusters)
     if biased is None:
         return low, high
@@ -213,13 +213,18 @@ def bootstrap_test(
     defined = values[~np.isnan(values)]
     # two values at least, for a standard deviation
     if len(defined) < max(2.0, (1 - MAX_UNDEFINED_SHARE) * len(values)):
-        message = "not defined in more than a tenth of the resamples"
+        message = "undefined in more than a tenth of the resamples"
         return PairedTest(value, None, None, message)
     if defined.min() == defined.max():
         # Two scores with the same order agree in every resample: a difference of exactly 0.
         if value == 0 == defined[0]:
             return PairedTest(0.0, (0.0, 0.0), 1.0)
-        return PairedTest(value, None, None, "the same difference in every resample")
+        return PairedTest(
+            value,
+            None,
+            None,
+            "the same difference in every resample, so its uncertainty is unknown",
+        )
     error = float(defined.std(ddof=1))
     freedom = clusters - 1
     p = incomplete_beta(freedom / 2, 0.5, freedom / (freedom + (value / error) ** 2))

@@ -250,7 +250,7 @@ def _rank(scores: ArrayLike, wrong: ArrayLike) -> tuple[Floats, Floats, Places]:
     """Return scores from the highest, the wrong answers so far, and where equal scores end."""
     values, is_wrong = np.asarray(scores, np.float64), np.asarray(wrong, np.float64)
     if values.ndim != 1 or values.shape != is_wrong.shape or not np.isfinite(values).all():
-        raise ValueError("expected a finite score and a label of each answer")
+        raise ValueError("expected a finite score and a label for each answer")
     if not np.isin(is_wrong, (0.0, 1.0)).all():
         raise ValueError("expected 1 where an answer is wrong, else 0")
     order = np.argsort(-values, kind="stable")

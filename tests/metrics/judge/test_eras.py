@@ -92,7 +92,7 @@ def test_a_judge_of_known_scatter_varies_less_than_people(tmp_path: Path) -> Non
     assert votes
     both = join_ratings(read_ratings(ERAS / "ratings.csv"), votes)
     found = decompose_variances(both.ratings, {"scripted_judge:rate"})
-    assert "the judges vary less than the people" in found.in_words()
+    assert "judges vary less than people" in found.in_words()
     spreads = {
         (name, one.name): round(one.sd, 3)
         for name, group in found.groups.items()

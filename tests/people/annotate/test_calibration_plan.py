@@ -80,7 +80,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
 
 def test_the_next_batch_comes_when_all_raters_are_at_the_end(page: Page) -> None:
     assert f"{LABELS} labels missing until the promise is tested" in page.page()
-    assert "Nothing is promised yet" in page.page()
+    assert "No promise yet." in page.page()
     half = page.count_upper()
     page.rate(half)
     assert "All answers are rated" in page.page()
@@ -90,7 +90,7 @@ def test_the_next_batch_comes_when_all_raters_are_at_the_end(page: Page) -> None
     assert f"{half} of {LABELS} done" in page.page()
     assert len(page.session.project.options.plan.draws) == LABELS  # type: ignore[union-attr]
     # Nobody is at the end of the plan: it has grown.
-    assert page.said == [f"anna is at the end: {half} rated"]
+    assert page.said == [f"anna has finished: {half} rated"]
 
 
 def test_the_promise_is_on_the_page_at_the_look(page: Page) -> None:
@@ -99,7 +99,7 @@ def test_the_promise_is_on_the_page_at_the_look(page: Page) -> None:
         for rater in ("anna", "bela"):
             page.rate(number, rater)
     text = page.page()
-    assert "All labels of the plan are there" in text
+    assert "All answers of the plan are labelled" in text
     assert "Accept answers with sure &gt; 0.4\nat most 10 % of those are wrong" in text
 
 

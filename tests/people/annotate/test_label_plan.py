@@ -99,7 +99,7 @@ def test_ratings_of_another_plan_are_refused(tmp_path: Path, plan: Path) -> None
     other = tmp_path / "other.jsonl"
     append_lines(other, {**START, "seed": 1}, drawn(1), 1)
     with (
-        pytest.raises(InputError, match="was made with plan"),
+        pytest.raises(InputError, match="was made with other options: plan"),
         session(project(tmp_path, other), out),
     ):
         pass
@@ -114,7 +114,7 @@ def test_a_plan_of_other_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", [{"again": 0.1}, {"per_group": 2}])
 def test_a_plan_says_what_is_rated(tmp_path: Path, plan: Path, option: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="the plan says what is rated in which order"):
+    with pytest.raises(ValueError, match="the plan fixes what is rated, and in which order"):
         project(tmp_path, plan, **option)
 
 

@@ -107,9 +107,9 @@ def test_skipped_answers_come_again_at_the_end(site: Site) -> None:
     visited.post("skip", step=0)
     visited.post("rate", step=1, choice=0)
     end = visited.page()
-    assert "Look at 1 skipped answer again" in end
+    assert "Rate 1 skipped answer" in end
     assert "2 of 2 done" in end
-    assert visited.said == ["anna is at the end: 1 rated, 1 skipped"]
+    assert visited.said == ["anna has finished: 1 rated, 1 skipped"]
     visited.post("reopen")
     assert "1 of 2 done" in visited.page()
     visited.post("rate", step=0, choice=5)

@@ -214,9 +214,9 @@ def test_a_skip_leaves_all_rubrics_that_are_open_and_undo_takes_them_back(tmp_pa
 
 
 def test_rubrics_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="--rubric: two have the same name"):
+    with pytest.raises(ValueError, match="--rubric: two rubrics have the same name"):
         project(tmp_path, rubrics=["answer", "answer"])
-    with pytest.raises(ValueError, match="expected one at most"):
+    with pytest.raises(ValueError, match="expected at most one, as a guide"):
         project(tmp_path, rubrics=TWO, pairs=two_files(tmp_path))
     out = tmp_path / "r.jsonl"
     with session(project(tmp_path, rubrics=TWO), out) as found:
@@ -263,12 +263,12 @@ def test_pairs_are_found_by_question_where_no_id_is_in_both(tmp_path: Path) -> N
     assert [item.answers for item in made.items] == [
         (f"Answer {n}a.", f"Answer {n}b.") for n in range(3)
     ]
-    assert made.material.remarks == ["left out, since in one of the files alone: 2"]
+    assert made.material.remarks == ["left out: 2 answers in only one of the files"]
     both = [row | {"id": f"new-{n}"} for n, row in enumerate(answers(2))]
     with pytest.raises(ValueError, match="2 questions occur more than once"):
         project(tmp_path, pairs=(first, jsonl(tmp_path / "both.jsonl", both)))
     other = jsonl(tmp_path / "o.jsonl", [{"id": "x", "question": "Else?", "response": "y"}])
-    with pytest.raises(ValueError, match="no id and no question with a response is in both"):
+    with pytest.raises(ValueError, match="share no id and no question with a response"):
         project(tmp_path, pairs=(first, other))
     same = jsonl(
         tmp_path / "s.jsonl", [{"id": answers(1)[0]["id"], "question": "Else?", "response": "y"}]
@@ -317,7 +317,7 @@ def test_a_first_line_that_was_cut_short_is_written_again(tmp_path: Path) -> Non
         ("{START}nonsense\n{LINE}", "r.jsonl:2: damaged"),
         ("{START}{START}", "r.jsonl:2: a second first line"),
         ('{START}{"item": 4, "rater": "anna"}\n', "r.jsonl:2: expected an item and a rater"),
-        ('{START}{"item": "x", "rater": "anna"}\n', "r.jsonl:2: a rating of what 'anna' was not"),
+        ('{START}{"item": "x", "rater": "anna"}\n', "r.jsonl:2: 'anna' was not asked to rate this"),
         ("{LINE7}", "r.jsonl:2: rating: '7' is not a level"),
     ],
 )
@@ -339,9 +339,11 @@ def test_ratings_of_another_input_or_other_options_are_refused(tmp_path: Path) -
         pass
     with pytest.raises(ValueError, match="holds ratings of another input"):
         session(project(tmp_path, answers(5)), out).__enter__()
-    with pytest.raises(ValueError, match=r"was made with seed 0, now 1; choose another --out"):
+    with pytest.raises(
+        ValueError, match=r"was made with other options: seed 0 \(now 1\); use the same"
+    ):
         session(project(tmp_path, seed=1), out).__enter__()
-    with pytest.raises(ValueError, match=r"rubric 'answer/1', now 'code/1'"):
+    with pytest.raises(ValueError, match=r"rubric 'answer/1' \(now 'code/1'\)"):
         session(project(tmp_path, rubric="code"), out).__enter__()
 
 
@@ -355,13 +357,16 @@ def test_raters_may_join_where_all_rate_all(tmp_path: Path) -> None:
     divided = tmp_path / "d.jsonl"
     with session(project(tmp_path, double=0.5), divided):
         pass
-    with pytest.raises(ValueError, match="was made with raters"):
+    with pytest.raises(ValueError, match="was made with other options: raters"):
         session(project(tmp_path, double=0.5, raters=["anna", "cili"]), divided).__enter__()
 
 
 def test_one_process_writes_to_a_file(tmp_path: Path) -> None:
     made, out = project(tmp_path), tmp_path / "r.jsonl"
-    with session(made, out), pytest.raises(ValueError, match="another process writes to this file"):
+    with (
+        session(made, out),
+        pytest.raises(ValueError, match="another process is writing to this file"),
+    ):
         RatingsFile(out)
     RatingsFile(out).close()
 
@@ -399,7 +404,7 @@ def test_nothing_is_stored_where_nobody_finds_it(tmp_path: Path) -> None:
         asyncio.run(found.rate("anna", 1, "2"))
         with out.open("a") as other:
             other.write("half a li")
-        with pytest.raises(OSError, match=r"something else changed it.*r\.jsonl"):
+        with pytest.raises(OSError, match=r"another program changed it.*r\.jsonl"):
             asyncio.run(found.rate("anna", 2, "2"))
     assert [one.value for one in read_ratings(out).ratings] == [3, 2]
 
@@ -429,14 +434,14 @@ def test_answers_that_are_not_there_are_left_out_and_counted(tmp_path: Path) -> 
     rows[1]["response"] = "  "
     made = project(tmp_path, rows)
     assert len(made.items) == 3
-    assert made.material.remarks == ["left out without a response: 1"]
+    assert made.material.remarks == ["left out: 1 sample without a response"]
 
 
 def test_faulty_records_are_skipped_where_wanted_and_counted(tmp_path: Path) -> None:
     rows = [*answers(2), {"question": 4}]
     made = project(tmp_path, rows, reading={"skip_bad": True})
     assert len(made.items) == 4
-    assert made.material.remarks == ["skipped as faulty: 1"]
+    assert made.material.remarks == ["skipped: 1 faulty record"]
     with pytest.raises(ValueError, match="question: expected text"):
         project(tmp_path, rows)
 
@@ -463,9 +468,9 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="--gold: shows gold answers"):
         project(tmp_path, rows, gold=True)
     assert project(tmp_path, rows, rubric="truthfulness", gold=False).items
-    with pytest.raises(ValueError, match="nothing is left to rate"):
+    with pytest.raises(ValueError, match="no answers are left to rate"):
         project(tmp_path, answers(1, MODELS[:1]), double=0)
-    with pytest.raises(ValueError, match="two have the same name"):
+    with pytest.raises(ValueError, match="two raters have the same name"):
         project(tmp_path, raters=["anna", "Anna"])
     with pytest.raises(ValueError, match="--rater: expected up to 40 letters"):
         project(tmp_path, raters=["../anna"])

@@ -56,7 +56,9 @@ def test_a_sheet_for_each_rater_tells_nothing_of_the_model(tmp_path: Path) -> No
 def test_no_file_is_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "sheet-bela.csv"
     path.write_text("an hour of work")
-    with pytest.raises(InputError, match=r"sheet-bela.csv: this file exists, and what it holds"):
+    with pytest.raises(
+        InputError, match=r"sheet-bela.csv: the file exists and would be overwritten"
+    ):
         write_sheets(project(tmp_path), tmp_path / "sheet.csv")
     assert path.read_text() == "an hour of work"
     assert not (tmp_path / "sheet-anna.csv").exists()
@@ -125,10 +127,10 @@ def test_all_faults_are_named_with_row_and_field_and_nothing_is_stored(tmp_path:
         read_sheet(made, path)
     for words in (
         "row 2: rating: expected one of 5, 4, 3, 2, 1, 0, got '9'",
-        "row 3: note: has 3,000 characters, of 2,000",
+        "row 3: note: expected at most 2,000 characters, got 3,000",
         "row 5: key: ",
         "is already rated in an earlier row",
-        "row 6: key: 'mine' is not of this input with these options and raters",
+        "row 6: key: 'mine' does not belong to this input with these options and raters",
         "row 7: rating: expected one of 5, 4, 3, 2, 1, 0, got 'good'",
     ):
         assert words in str(raised.value), words
@@ -142,7 +144,9 @@ def test_a_sheet_of_other_options_is_refused(tmp_path: Path) -> None:
         project(tmp_path, again=0.5),
         project(tmp_path, answers(5)),
     ):
-        with pytest.raises(ValueError, match=r"row 2: key: .* is not of this input with these"):
+        with pytest.raises(
+            ValueError, match=r"row 2: key: .* does not belong to this input with these"
+        ):
             read_sheet(other, path)
 
 
@@ -151,8 +155,8 @@ def test_a_sheet_of_other_options_is_refused(tmp_path: Path) -> None:
     [
         (b"", "row 1: expected the columns key and rating, as --export writes them, got nothing"),
         (b"id,rating\na,4\n", "row 1: expected the columns key and rating"),
-        (b"key,rating\nk1,4,5\n", "row 2: more cells than the header names"),
-        (b'key,rating\nk1,"4\n', "row 2: is not CSV"),
+        (b"key,rating\nk1,4,5\n", "row 2: has more cells than the header"),
+        (b'key,rating\nk1,"4\n', "row 2: not valid CSV"),
         ("key,rating\nk1,é\n".encode("latin-1"), "byte 15 is not UTF-8; save it as CSV in UTF-8"),
     ],
 )

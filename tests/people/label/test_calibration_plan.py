@@ -256,7 +256,7 @@ def test_the_file_says_part_and_look(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"purpose": ""}, "is a plan for estimates"),
+        ({"purpose": ""}, "the plan is for estimates"),
         ({"looks": []}, "damaged"),
         ({"at_most": "x"}, "damaged"),
         ({"upper_answers": None}, "damaged"),

@@ -142,13 +142,13 @@ def test_what_was_fixed_cannot_be_changed(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"number": 30}, "30 labels can promise nothing: at most 10 % wrong needs 36"),
-        ({"number": 301}, "--number: needs 301 answers"),
-        ({"looks": 4}, "--looks: needs 400 answers"),
+        ({"number": 30}, "30 labels cannot give a promise: at most 10 % wrong needs 36"),
+        ({"number": 301}, "--number: needs 301 questions"),
+        ({"looks": 4}, "--looks: needs 400 questions"),
         ({"looks": 2, "number": 100}, "leave --number out"),
         ({"at_most": 1.0}, "--at-most: expected a share"),
         ({"hope": 0.95}, "--hope: expected from 10% to 90%"),
-        ({"score": ""}, "expected the --score"),
+        ({"score": ""}, "name the score to calibrate with --score"),
         ({"score": "shure"}, "did you mean sure"),
     ],
 )
@@ -195,18 +195,18 @@ def test_the_promise_is_computed_at_looks_alone(
         source, plan, [source.with_name("ratings.jsonl")], rubric
     )
     promise.update(may_grow=True)
-    assert (promise.text, promise.missing) == ("", "50 labels missing to look 1 of 2")
+    assert (promise.text, promise.missing) == ("", "50 labels missing until look 1 of 2")
     rate(source, lambda _: 5)
     promise.update(may_grow=False)
     rest = 50 - promise.work.design.sample_upper[0]
-    assert promise.missing == f"{rest} labels missing to look 1 of 2"
+    assert promise.missing == f"{rest} labels missing until look 1 of 2"
     promise.update(may_grow=True)
     rate(source, lambda _: 5)
     promise.update(may_grow=True)
-    assert (promise.text, promise.missing) == ("promise 1", "52 labels missing to look 2 of 2")
+    assert (promise.text, promise.missing) == ("promise 1", "52 labels missing until look 2 of 2")
     promise.update(may_grow=True)
     assert calls == [(source, "sure", 0.1, 4)]
-    while promise.missing != "All labels of the plan are there":
+    while promise.missing != "All answers of the plan are labelled":
         rate(source, lambda _: 5)
         promise.update(may_grow=True)
     assert promise.text == "too few: about 460"
@@ -248,10 +248,10 @@ def test_calibrate_reads_the_labels_of_a_plan(source: Path, share: float, lower:
     assert result.counted == (150 if share else 200)
     if share:
         assert promise.without
-        assert result.calibrator.labels.chosen == "the better scores by the plan"
+        assert result.calibrator.labels.chosen == "the better scores, chosen by the plan"
     else:
         assert result.share == 1
-        assert result.calibrator.labels.chosen == "a random sample by the plan"
+        assert result.calibrator.labels.chosen == "a random sample, chosen by the plan"
     with pytest.raises(UsageError, match="was made for --at-most 10%"):
         calibrate(source, at_most=0.2, **options)
     # What the plan fixed cannot be changed afterwards, and need not be repeated.
@@ -264,5 +264,5 @@ def test_calibrate_reads_the_labels_of_a_plan(source: Path, share: float, lower:
             calibrate(source, **options | {"lower": True})
     ratings = source.with_name("ratings.jsonl")
     ratings.write_text("".join(ratings.read_text().splitlines(keepends=True)[:60]))
-    with pytest.raises(InputError, match="of the plan missing to its first look"):
+    with pytest.raises(InputError, match="missing until the first look of the plan"):
         calibrate(source, **options)

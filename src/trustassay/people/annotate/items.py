@@ -16,6 +16,7 @@ from trustassay.runs.folder import RunFolder, find_run_model
 from trustassay.runs.intake import InputOptions, open_samples
 from trustassay.runs.lines import encode_sample
 from trustassay.runs.units import read_domain
+from trustassay.text.numbers import amount, verb
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,11 @@ def read_single_answers(source: Path, reading: RatingInputOptions) -> RatingMate
     if not answered:
         raise InputError(f"{source}: no sample has a response; there is nothing to rate")
     without_response = len(samples) - len(answered)
-    remarks = [f"left out without a response: {without_response:,}"] if without_response else []
+    remarks = (
+        [f"left out: {amount(without_response, 'sample')} without a response"]
+        if without_response
+        else []
+    )
     remarks += _describe_faulty(faulty)
     # A run that generated its answers names their model only once, in its settings.
     items = [_build_item(sample, reading, sample.model or model_of_run) for sample in answered]
@@ -100,7 +105,7 @@ def read_answer_pairs(first: Path, second: Path, reading: RatingInputOptions) ->
         ]
     common = [key for key in tables[0] if key in tables[1]]
     if not common:
-        raise InputError(f"{first} and {second}: no id and no question with a response is in both")
+        raise InputError(f"{first} and {second}: share no id and no question with a response")
     items = []
     for key in common:
         a, b = tables[0][key], tables[1][key]
@@ -113,7 +118,9 @@ def read_answer_pairs(first: Path, second: Path, reading: RatingInputOptions) ->
         # No model: raters must not learn which side is which, and no column names one.
         items.append(_build_item(a, reading, "", (a.response or "", b.response or "")))
     left_out = sum(map(len, sides)) - 2 * len(common)
-    remarks = [f"left out, since in one of the files alone: {left_out:,}"] if left_out else []
+    remarks = (
+        [f"left out: {amount(left_out, 'answer')} in only one of the files"] if left_out else []
+    )
     remarks += _describe_faulty(sum(faulty for _, _, faulty in read))
     # The order matters: with the two inputs exchanged, a and b mean the opposite.
     digest = hashlib.sha256("".join(map(_digest_samples, sides)).encode()).hexdigest()
@@ -124,8 +131,9 @@ def _index_by_question(source: Path, samples: Sequence[Sample]) -> dict[str, Sam
     keys = [" ".join(sample.question.split()) for sample in samples]
     if repeated := sum(count > 1 for count in Counter(keys).values()):
         raise InputError(
-            f"{source}: {repeated:,} questions occur more than once, so answers "
-            "cannot be paired by question; expected the same ids in both files"
+            f"{source}: {amount(repeated, 'question')} {verb(repeated, 'occurs', 'occur')} more "
+            "than once, so answers cannot be paired by question; expected the same ids in both "
+            "files"
         )
     return dict(zip(keys, samples, strict=True))
 
@@ -147,7 +155,7 @@ def _build_item(
 
 
 def _describe_faulty(faulty: int) -> list[str]:
-    return [f"skipped as faulty: {faulty:,}"] if faulty else []
+    return [f"skipped: {amount(faulty, 'faulty record')}"] if faulty else []
 
 
 def _read_samples(source: Path, reading: RatingInputOptions) -> tuple[list[Sample], str, int]:
@@ -156,7 +164,9 @@ def _read_samples(source: Path, reading: RatingInputOptions) -> tuple[list[Sampl
         # A run stores samples under the canonical names.
         if reading.fields or reading.answer_span:
             flag = "--field" if reading.fields else "--answer-span"
-            raise InputError(f"{source}: {flag} is for files; a run's samples have our names")
+            raise InputError(
+                f"{source}: {flag} is for files; a run already has the standard field names"
+            )
         folder = RunFolder(source)
         folder.check_entries()
         run: Mapping[str, Any] = folder.read_run() or {}

@@ -63,7 +63,7 @@ def draw_per_group(groups: Sequence[Hashable], number: int, seed: int) -> list[i
         name = ", ".join(repr(str(part)[:40]) for part in group_parts if part)
         raise UsageError(
             f"--per-group {number}: the smallest group{f' ({name})' if name else ''} has "
-            f"{len(members[smallest]):,}; expected a number up to that"
+            f"{len(members[smallest]):,}; expected at most that many"
         )
     chosen: list[int] = []
     for group, places in members.items():
@@ -280,20 +280,22 @@ class AnnotateOptions:
         for name in self.raters:
             if not RATER_NAME.fullmatch(name):
                 raise UsageError(
-                    "--rater: expected up to 40 letters, digits, _, - and . (not first), got "
+                    "--rater: expected up to 40 letters, digits, _, - or . (not first), got "
                     f"{name[:50]!r}"
                 )
         if not self.raters:
-            raise UsageError("expected a --rater; give it once for each person")
+            raise UsageError("expected --rater NAME, once per person")
         # Sheets are files named after raters, and some file systems ignore case.
         if len({name.casefold() for name in self.raters}) < len(self.raters):
-            raise UsageError(f"--rater: two have the same name ({', '.join(self.raters)})")
+            raise UsageError(f"--rater: two raters have the same name ({', '.join(self.raters)})")
         names = [rubric.name for rubric in self.rubrics]
         if len(set(names)) < len(names):
-            raise UsageError(f"--rubric: two have the same name ({', '.join(names)})")
+            raise UsageError(f"--rubric: two rubrics have the same name ({', '.join(names)})")
         if self.plan is not None and (self.again or self.per_group):
             option = "--again" if self.again else "--per-group"
-            raise UsageError(f"{option}: the plan says what is rated in which order; leave it out")
+            raise UsageError(
+                f"{option}: the plan fixes what is rated, and in which order; leave it out"
+            )
         for option, share in (("--double", self.double), ("--again", self.again)):
             if not 0 <= share <= 1:
                 raise UsageError(f"{option}: expected a share from 0 to 1, got {share:g}")
@@ -431,28 +433,34 @@ def open_project(
         raise UsageError("expected either a file or a run to rate, or two with --pairs")
     if pairs is not None:
         if options.plan is not None:
-            raise UsageError("--plan: names answers of one input; expected no --pairs")
+            raise UsageError(
+                "--plan: names answers of one input, so it cannot be used with --pairs"
+            )
         if len(options.rubrics) > 1:
-            raise UsageError("--rubric: is the guide to the choice in a pair; expected one at most")
+            raise UsageError(
+                "--rubric: with --pairs expected at most one, as a guide to the choice"
+            )
         if options.together:
             raise UsageError("--together: a pair is shown together anyway; leave it out")
         material = read_answer_pairs(*pairs, options.reading)
     else:
         if not options.rubrics:
-            raise UsageError("expected a --rubric")
+            raise UsageError("expected at least one --rubric")
         assert source is not None
         material = read_single_answers(source, options.reading)
     project = AnnotationProject(options, material, pairs is not None)
     if options.plan is not None and not project.pages:
-        raise InputError(f"{options.plan.path}: names no answer of {source}; name its run")
+        raise InputError(
+            f"{options.plan.path}: names no answer of {source}; rate the run of the plan"
+        )
     if options.shows_gold and not any(item.golds for item in project.items):
         guided = next((rubric.name for rubric in options.rubrics if "gold" in rubric.shows), "")
         source_of_gold = "--gold" if options.gold else f"the rubric {guided}"
         raise UsageError(
-            f"{source_of_gold}: shows gold answers, and no sample has one in `answers` or "
-            "`claims`; take another --rubric, or --no-gold"
+            f"{source_of_gold}: shows gold answers, but no sample has `answers` or `claims`; "
+            "choose another --rubric, or add --no-gold"
         )
     # A rater without a page would only see an empty link.
     if empty := [rater for rater, steps_of_rater in project.steps.items() if not steps_of_rater]:
-        raise UsageError(f"{', '.join(empty)}: nothing is left to rate; fewer raters will do")
+        raise UsageError(f"{', '.join(empty)}: no answers are left to rate; name fewer raters")
     return project

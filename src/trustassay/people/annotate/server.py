@@ -286,7 +286,7 @@ def build_annotation_application(
                 return PlainTextResponse(f"{cause}.", 503)
             if open_before and rater.current is None:
                 skipped = f", {len(rater.skipped):,} skipped" if rater.skipped else ""
-                tell(f"{rater.name} is at the end: {rater.rated:,} rated{skipped}")
+                tell(f"{rater.name} has finished: {rater.rated:,} rated{skipped}")
             # 303, so that reloading the page does not send the form again.
             return RedirectResponse(
                 f"/{request.path_params['token']}{next_address(rater, fields)}", 303

@@ -49,7 +49,7 @@ class RatingsFile:
         self.path = path
         # Before it is opened, which takes permissions from everybody but its owner.
         if not write_others and is_foreign(path):
-            raise InputError(f"{path}: belongs to another user; --write-others writes to it")
+            raise InputError(f"{path}: belongs to another user; add --write-others to write to it")
         with name_in_errors(path):
             # O_APPEND: every write goes to the end, whatever another process does.
             self._file = open_unlinked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -60,7 +60,7 @@ class RatingsFile:
                 continue
             os.close(self._file)
             raise InputError(
-                f"{path}: another process writes to this file; end it, or choose another --out"
+                f"{path}: another process is writing to this file; stop it, or choose another --out"
             )
         self._size = os.fstat(self._file).st_size
         self._queued_lines: list[tuple[bytes, asyncio.Future[None]]] = []
@@ -106,19 +106,19 @@ class RatingsFile:
     def _check_start(self, result: Mapping[str, Any], start: Mapping[str, Any]) -> None:
         if result.get("input") != start["input"]:
             raise InputError(
-                f"{self.path}: holds ratings of another input, or of an earlier state of it; "
-                "choose another --out"
+                f"{self.path}: holds ratings of another input, or of an earlier version of this "
+                "one; choose another --out"
             )
         # Every difference is listed, so that the user can decide what to change back.
         different = [
-            f"{name} {result.get(name)!r}, now {start.get(name)!r}"
+            f"{name} {result.get(name)!r} (now {start.get(name)!r})"
             for name in {**result, **start}
             if result.get(name) != start.get(name)
         ]
         if different:
             raise InputError(
-                f"{self.path}: was made with {'; '.join(different)}; choose another --out, or the "
-                "options that it was made with"
+                f"{self.path}: was made with other options: {'; '.join(different)}; use the same "
+                "options, or another --out"
             )
 
     def _sync_folder(self) -> None:
@@ -157,7 +157,9 @@ class RatingsFile:
         if not os.path.samestat(opened_file, self.path.stat()):
             raise OSError(errno.ESTALE, "it was replaced by another file; restore it", self.path)
         if opened_file.st_size != self._size:
-            message = "something else changed it; end this process, look at it and run the same"
+            message = (
+                "another program changed it; stop this process, check the file and run the same"
+            )
             raise OSError(errno.ESTALE, f"{message} command again", self.path)
 
     async def append(self, line: Mapping[str, Any]) -> None:
@@ -328,7 +330,7 @@ class AnnotationSession:
                 continue
             step = places.get((rater, line["item"], line.get("repeat", 0)))
             if step is None:
-                raise InputError(f"{where}: a rating of what {rater[:40]!r} was not asked to rate")
+                raise InputError(f"{where}: {rater[:40]!r} was not asked to rate this answer")
             scale = scales.get(str(line.get(RUBRIC))) if len(scales) > 1 else 0
             if scale is None:
                 raise InputError(
@@ -369,7 +371,7 @@ class AnnotationSession:
                 offered_choice.value for offered_choice in scale.choices
             }:
                 return place, value
-        raise NotOfferedError("that is not one of the levels")
+        raise NotOfferedError("this is not one of the levels")
 
     async def rate(self, rater: str, step: int, choice: str, note: str = "") -> bool:
         """Store a rating, and return whether it was new.

@@ -45,8 +45,8 @@ def write_sheets(project: AnnotationProject, path: Path) -> list[Path]:
     result = [path] if len(result) == 1 else result
     if existing_files := [target for target in result if target.exists()]:
         raise InputError(
-            f"{existing_files[0]}: this file exists, and what it holds would be lost; choose "
-            "another --export, or remove it"
+            f"{existing_files[0]}: the file exists and would be overwritten; choose another "
+            "--export, or remove the file"
         )
     for target, (rater, steps) in zip(result, project.steps.items(), strict=True):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -123,8 +123,8 @@ def read_sheet(project: AnnotationProject, path: Path) -> list[SheetRow]:
             continue
         if key not in step_by_key:
             faults.append(
-                f"{where}: {KEY_COLUMN}: {key[:20]!r} is not of this input with these options "
-                "and raters"
+                f"{where}: {KEY_COLUMN}: {key[:20]!r} does not belong to this input with these "
+                "options and raters"
             )
             continue
         if key in keys_read:
@@ -133,7 +133,8 @@ def read_sheet(project: AnnotationProject, path: Path) -> list[SheetRow]:
         note = _remove_defusing(cells.get(NOTE_COLUMN, "").strip())
         if len(note) > MAX_NOTE_CHARS:
             faults.append(
-                f"{where}: {NOTE_COLUMN}: has {len(note):,} characters, of {MAX_NOTE_CHARS:,}"
+                f"{where}: {NOTE_COLUMN}: expected at most {MAX_NOTE_CHARS:,} characters, got "
+                f"{len(note):,}"
             )
         for name, rating in ratings_by_column.items():
             scale = columns[name]
@@ -187,12 +188,12 @@ def _read_rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[s
         for number, cells in enumerate(rows, 2):
             if any(cell.strip() for cell in cells):
                 if len(cells) > len(header):
-                    raise InputError(f"{path}: row {number}: more cells than the header names")
+                    raise InputError(f"{path}: row {number}: has more cells than the header")
                 # Spreadsheets drop empty cells at the end of a row.
                 padded = [*cells, *[""] * (len(header) - len(cells))]
                 yield number, dict(zip(header, padded, strict=True))
     except csv.Error as error:
-        raise InputError(f"{path}: row {number + 1}: is not CSV ({error})") from None
+        raise InputError(f"{path}: row {number + 1}: not valid CSV ({error})") from None
 
 
 async def store_rows(session: AnnotationSession, rows: Sequence[SheetRow]) -> int:

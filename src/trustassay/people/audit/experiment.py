@@ -44,7 +44,7 @@ from trustassay.runs.plan import plan as plan_run
 from trustassay.statistics import Floats
 from trustassay.statistics.comparison import ChangeEffect, measure_change_effect, movement_ratios
 from trustassay.statistics.resampling import cluster_numbers, generator, holm
-from trustassay.text.numbers import ends_text, number, p_text
+from trustassay.text.numbers import amount, ends_text, number, p_text
 
 ANSWERS_RUN, AGAIN_RUN, FAILED_VERDICT = "answers", "again", "failed"
 TRIED_TEMPERATURE = 1.0
@@ -156,7 +156,10 @@ class Audit:
     async def _load_samples(self) -> list[Sample]:
         # A metric that compares answers would change all scores when one answer changes.
         if self.metric.pool:
-            raise UsageError(f"{self.metric.name}: judges no answer by itself, as an audit needs")
+            raise UsageError(
+                f"{self.metric.name}: compares answers with each other; an audit needs a metric "
+                "that judges each answer by itself"
+            )
         source, options = self.source, self.options
         if folder := self._source_run:
             source = folder.samples_path
@@ -164,7 +167,7 @@ class Audit:
         async with open_samples(source, options, self.metric.problems) as (read, _):
             samples = list(read.samples())
         if not any(sample.answered for sample in samples):
-            raise UsageError("no sample has a response, and an audit changes responses")
+            raise UsageError("no sample has a response; an audit needs responses to change")
         return samples
 
     def build_runs(self, every: Sequence[Sample]) -> tuple[ChangedSamples, Mapping[str, AuditRun]]:
@@ -346,12 +349,12 @@ def _vary_requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
 
 
 EXPERIMENT_COLUMNS = (
-    "shift of the score",
+    "score shift",
     "95 % interval",
-    "flips, %",
+    "verdict flips, %",
     "95 % interval ",
     "p",
-    "of error",
+    "vs. error",
 )
 
 
@@ -362,9 +365,8 @@ def _effect_size(effect: ChangeEffect, width: float) -> tuple[float, float]:
 
 
 def headline(audited: AuditResult) -> str:
-    """Write the largest effect with its intervals, that of a planted error, and all that move
-    it."""
-    by = f"It is significantly moved by {', '.join(audited.moved_by) or 'nothing that was tried'}."
+    """Write the largest effect, that of a planted error, and all significant changes."""
+    by = f"Changes with a significant effect: {', '.join(audited.moved_by) or 'none'}."
     if not audited.largest:
         return f"Nothing could be compared: no answer was scored. {by}"
     text = f"{audited.largest} ({AUDIT_CHANGES[audited.largest].says})"
@@ -372,9 +374,9 @@ def headline(audited: AuditResult) -> str:
     if audited.control is None:
         error = "No error could be planted."
     elif audited.sees_errors:
-        error = f"A planted error, which must matter: {_format_effect(audited, ERROR_CHANGE)}."
+        error = f"For comparison, a planted error: {_format_effect(audited, ERROR_CHANGE)}."
     else:
-        error = "A planted error does not make its scores significantly worse."
+        error = "A planted error does not make the scores significantly worse."
     return f"{largest} {error} {by}"
 
 
@@ -386,7 +388,7 @@ def _format_effect(audited: AuditResult, name: str) -> str:
     )
     shift, shift_interval, flips, flips_interval, *_ = _build_cells(effect)
     return (
-        f"score {shift} (95 % interval {shift_interval}), verdicts that flip {flips} % "
+        f"score {shift} (95 % interval: {shift_interval}), {flips} % of the verdicts flip "
         f"({flips_interval})"
     )
 
@@ -397,18 +399,22 @@ def _ratio_value(effect: ChangeEffect) -> float:
 
 def describe_notes(audited: AuditResult) -> Iterator[str]:
     """Yield notes on the planted errors, and on what was left out."""
-    errors = ", ".join(f"{count:,} {kind}" for kind, count in sorted(audited.errors.items()))
-    yield f"planted errors: {errors or 'none is possible in these answers'}"
+    errors = ", ".join(f"{kind} {count:,}" for kind, count in sorted(audited.errors.items()))
+    yield f"planted errors: {errors or 'none are possible in these answers'}"
     lost: dict[int, list[str]] = {}
     for name, effect in audited.experiments.items():
         if effect.flips.n < audited.answers:
-            yield f"{name}: compared in {effect.flips.n:,} of {audited.answers:,} answers"
+            yield f"{name}: could be compared in {effect.flips.n:,} of {audited.answers:,} answers"
         lost.setdefault(effect.flips.n - effect.shift.n, []).append(name)
     for count, names in sorted(lost.items()):
         if count:
-            yield f"without both scores, in flips alone: {count:,} answers of {', '.join(names)}"
+            each = " each" if len(names) > 1 else ""
+            yield (
+                f"{', '.join(names)}: {amount(count, 'answer')}{each} without a score before or "
+                "after the change, counted only in verdict flips"
+            )
     if audited.blank:
-        yield f"left out: {audited.blank:,} samples without a response"
+        yield f"left out: {amount(audited.blank, 'sample')} without a response"
 
 
 def build_table(audited: AuditResult) -> document.Table:
@@ -418,7 +424,7 @@ def build_table(audited: AuditResult) -> document.Table:
         document.DocumentRow(name, _build_cells(effect), AUDIT_CHANGES[name].says)
         for name, effect in rows.items()
     ]
-    return document.Table("Changed", EXPERIMENT_COLUMNS, texts)
+    return document.Table("Change", EXPERIMENT_COLUMNS, texts)
 
 
 def _build_cells(effect: ChangeEffect) -> Sequence[str]:
@@ -427,8 +433,11 @@ def _build_cells(effect: ChangeEffect) -> Sequence[str]:
         100 * effect.flips.interval[0],
         100 * effect.flips.interval[1],
     )
-    cells = (shift, ends_text(effect.shift.interval, "+") or "too few")
-    flips = (number(100 * (effect.flips.value or 0.0)), ends_text(ends, digits=1) or "too few")
+    cells = (shift, ends_text(effect.shift.interval, "+") or "too few answers")
+    flips = (
+        number(100 * (effect.flips.value or 0.0)),
+        ends_text(ends, digits=1) or "too few answers",
+    )
     return (*cells, *flips, p_text(effect.p), f"{_ratio_value(effect):.2f}" if effect.ratio else "")
 
 
@@ -445,14 +454,20 @@ def build_document(audited: AuditResult) -> document.PageDocument:
         *map(document.Text, describe_notes(audited)),
     ]
     if ratios:
-        note = "1: as far as a planted error. Bar: 95 % interval over questions."
+        note = (
+            "Mean absolute change of the score, divided by that of a planted error (1: the same). "
+            "Bar: 95 % interval over questions."
+        )
         # The drawing comes before the table.
         parts.insert(
-            0, document.Chart("Movement", note, [document.interval_bars(ratios, style="thin")])
+            0,
+            document.Chart(
+                "Change relative to an error", note, [document.interval_bars(ratios, style="thin")]
+            ),
         )
     facts = {"judge": audited.judge, "metric": audited.metric, "run": str(audited.run)}
-    facts |= {"answers": f"{audited.answers:,} to {audited.questions:,} questions"}
-    section = document.Section("What was changed, and what it did", parts)
+    facts |= {"answers": f"{audited.answers:,} to {amount(audited.questions, 'question')}"}
+    section = document.Section("Effect of each change", parts)
     return document.PageDocument(
-        "audit", "What moves this judge", facts, headline(audited), [], [section]
+        "audit", "What changes this judge's scores", facts, headline(audited), [], [section]
     )

@@ -182,8 +182,8 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
     groups, group = _find_groups(answers, NO_GROUP if options.plan else options.group)
     notes = list(answers.notes)
     notes += [
-        f"label {label.name}: {label.unread.count:,} of {label.unread.labels:,} do not say what is "
-        f"right, and count as wrong: {label.unread.list_words()}"
+        f"label {label.name}: {label.unread.count:,} of {label.unread.labels:,} labels do not say "
+        f"right or wrong and count as wrong: {label.unread.list_words()}"
         for label in labels
         if label.unread
     ]
@@ -191,16 +191,16 @@ def read_scored_answers(source: Any, options: SourceOptions) -> ScoredAnswers:
     notes += [reading for reading in readings if reading]
     if group:
         notes.append(
-            f"{amount(len(groups), 'answer')} to {len(np.unique(groups)):,} different values of "
-            f"{group}: these answers depend on each other (--group none only if {group} does not "
-            "say which belong together)"
+            f"{amount(len(groups), 'answer')} with {len(np.unique(groups)):,} different values of "
+            f"{group}: answers with the same {group} count as dependent (if they are independent: "
+            "--group none)"
         )
     for count, what in (
         (int((~np.isnan(wrong) & failed).sum()), "that could not be scored"),
         (int((~np.isnan(wrong) & np.isnan(column.values) & ~failed).sum()), "without a score"),
     ):
         if count:
-            notes.append(f"{amount(count, 'labelled answer')} {what}: never accepted")
+            notes.append(f"{amount(count, 'labelled answer')} {what}, never accepted")
     return ScoredAnswers(
         next(iter(answers.places_by_run)),
         score,
@@ -245,7 +245,7 @@ def _choose_column(answers: StudyAnswers, name: str) -> ScoreColumn:
     scores = [column for column in answers.columns if column.kind == "metric"]
     if len(scores) != 1:
         names = ", ".join(column.name for column in scores) or "none"
-        raise InputError(f"--score: name the score to be calibrated; here are {names}")
+        raise InputError(f"--score: name the score to calibrate; available: {names}")
     return scores[0]
 
 
@@ -265,7 +265,9 @@ def _describe_score(
         used = {name: value for name, value in backends.items() if name in needed}
         origin = ScoreOrigin("run", column.metric, column.part, settings, used)
         if options.lower and not column.part:
-            raise UsageError(f"--lower: {column.name} is a metric, which knows that itself")
+            raise UsageError(
+                f"--lower: {column.name} is a metric with a known direction; leave the option out"
+            )
     return CalibratedScore(column.name, -1 if column.turned or options.lower else 1, origin)
 
 
@@ -305,11 +307,11 @@ def _describe_reading(answers: StudyAnswers, label: Label) -> str:
     if not {text for counts in texts.values() for text in counts} - {"0", "1", "0.0", "1.0"}:
         return ""
     read = [
-        f"as {word}: " + ", ".join(f"{text} ({n:,})" for text, n in counts.most_common(MAX_WORDS))
+        ", ".join(f"{text} ({n:,})" for text, n in counts.most_common(MAX_WORDS)) + f" = {word}"
         for word, counts in (("right", texts[1.0]), ("wrong", texts[0.0]))
         if counts
     ]
-    return f"label {label.name}, read {'; '.join(read)}"
+    return f"label {label.name}: {'; '.join(read)}"
 
 
 def _choose_present(answers: StudyAnswers, names: Sequence[str]) -> list[str]:
@@ -363,8 +365,8 @@ def _read_look(
         stage = find_stage(design, plan.draws, labels)
         missing = stage.missing if stage else 0
         raise InputError(
-            f"{path}: {amount(missing, 'label')} of the plan missing to its first look; rate them, "
-            "then `trustassay label` says what comes next"
+            f"{path}: {amount(missing, 'label')} missing until the first look of the plan; rate "
+            "these answers, then run `trustassay label` again"
         )
     # The plan mirrors scores in its own way; the highest score below its edge is the same answer.
     planned = -column.values if design.is_lower_better else column.values
@@ -375,14 +377,21 @@ def _read_look(
 def _count_missed(answers: StudyAnswers, wrong: Floats, options: SourceOptions) -> tuple[int, int]:
     """Return how many wrong answers raters call right, and how many wrong ones they rated."""
     if options.truth in options.label:
-        raise UsageError(f"--truth {options.truth}: is the label; expected adjudicated labels")
+        raise UsageError(
+            f"--truth {options.truth}: is the label; name a field with adjudicated labels"
+        )
     (label,) = _read_labels(answers, [options.truth], replace(options, ratings=()))
     truly_wrong = (label.values == 0) & ~np.isnan(wrong)
     n, missed = int(truly_wrong.sum()), int((wrong[truly_wrong] == 0).sum())
     if not n:
-        raise InputError(f"--truth {options.truth}: no rated answer is wrong there; nothing to see")
+        raise InputError(
+            f"--truth {options.truth}: no rated answer is wrong by it, so missed errors are unknown"
+        )
     if missed == n:
-        raise InputError(f"--truth {options.truth}: raters call all {n:,} wrong answers right")
+        raise InputError(
+            f"--truth {options.truth}: raters call all {n:,} wrong answers right, so no promise "
+            "is possible"
+        )
     return missed, n
 
 

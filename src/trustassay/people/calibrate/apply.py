@@ -131,7 +131,7 @@ def apply_to_table(
     if calibrator.audit is not None and not calibrator.is_valid:
         audit = calibrator.audit
         warnings.append(
-            f"the promise is {audit.status} since {audit.day}, so nothing is accepted: "
+            f"the promise has been {audit.status} since {audit.day}, so nothing is accepted: "
             f"{audit.reason}"
         )
     for judge, known in judges.items():
@@ -140,19 +140,20 @@ def apply_to_table(
             accepted = np.zeros_like(accepted)
             warnings.append(
                 f"{judge} is {strange[0][:60]!r}, which no labelled row had, so nothing is "
-                "accepted: calibrate this judge"
+                "accepted; calibrate with labels of this judge"
             )
     _check_scale(name, column.values, calibrator)
     if count := int(calibrator.is_other_scale(column.values).sum()):
         warnings.append(
-            f"{name}: {amount(count, 'score')} beyond 0 to 1, where those of the calibration were: "
-            "not accepted"
+            f"{name}: {amount(count, 'score')} not accepted: outside 0 to 1, the range of the "
+            "calibration"
         )
     test = compare_distribution(calibrator.spread, column.values, answers.questions)
     if test.p < FALSE_ALARM_RATE:
         warnings.append(
-            f"{name}: its distribution is unlike that of the calibration (largest distance "
-            f"{test.distance:.2f}, {p_equation(test.p)}); the promise may not hold here"
+            f"{name}: the scores are distributed differently from those of the calibration "
+            f"(largest distance {test.distance:.2f}, {p_equation(test.p)}); the promise may not "
+            "hold here"
         )
     chances = calibrator.probabilities(column.values)
     return AppliedCalibrator(table, calibrator, accepted, chances, warnings)
@@ -168,6 +169,6 @@ def _check_scale(name: str, scores: Floats, calibrator: Calibrator) -> None:
     margin = high - low
     if ((known < low - margin) | (known > high + margin)).mean() > 0.5:
         raise InputError(
-            f"{name}: {known.min():.4g} to {known.max():.4g} here, {low:.4g} to {high:.4g} in the "
-            "calibration: another scale? Nothing was written"
+            f"{name}: scores from {known.min():.4g} to {known.max():.4g}, but from {low:.4g} to "
+            f"{high:.4g} in the calibration; use the same scale. Nothing was written"
         )

@@ -147,13 +147,16 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     if fault := check_terms(shares, confidence):
         raise UsageError(fault)
     if design and shares != [design.at_most]:
-        raise UsageError(f"{plan}: was made for --at-most {100 * design.at_most:g}%; leave it out")
+        raise UsageError(
+            f"{plan}: the plan was made for --at-most {100 * design.at_most:g}%; leave it out"
+        )
     if design:
         is_other = lower and not design.is_lower_better
         is_other |= confidence not in (DEFAULT_CONFIDENCE, design.confidence)
         if is_other or group or exact or looks > 1:
             raise UsageError(
-                f"{plan}: fixes --lower, --confidence, --group, --exact and --looks; leave them out"
+                f"{plan}: the plan fixes --lower, --confidence, --group, --exact and --looks; "
+                "leave them out"
             )
         lower, confidence = design.is_lower_better, design.confidence
     if not 1 <= looks <= 10:
@@ -180,8 +183,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     if answers.group and not exact and confidence > DEFAULT_CONFIDENCE:
         # Far in the tail, the t-test over groups breaks three times as many promises.
         raise UsageError(
-            f"--confidence {confidence:g}: answers of one {answers.group} depend on each other, "
-            f"which allows {DEFAULT_CONFIDENCE:g} at most; --exact allows more"
+            f"--confidence {confidence:g}: with several answers per {answers.group} at most "
+            f"{DEFAULT_CONFIDENCE:g} is possible; --exact allows more"
         )
     # 2. A score that says nothing.
     check_score(answers)
@@ -195,13 +198,13 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     counted = _choose_labels(answers, looks_at, delta, last)
     notes = list(answers.notes)
     if by and (blank := sum(not value for value in answers.by)):
-        notes.append(f"{amount(blank, 'answer')} without {by}: never accepted")
+        notes.append(f"{amount(blank, 'answer')} without {by}, never accepted")
     if counted is None and last is not None:
         return _repeat_last(last, answers, looks_at, notes)
     if counted is None:
         n = int(answers.labelled.sum())
         raise InputError(
-            f"{answers.source}: {n:,} labels; look 1 of {len(looks_at)} is at {looks_at[0]}: "
+            f"{answers.source}: look 1 of {len(looks_at)} needs {looks_at[0]} labels; "
             f"{looks_at[0] - n:,} are missing"
         )
     # 4. The promises, for each value of `by` with its part of delta.
@@ -265,23 +268,27 @@ def check_score(answers: ScoredAnswers) -> None:
     used, name = answers.labelled, answers.score.name
     n = int(used.sum())
     if not n:
-        raise InputError(f"{answers.source}: no answer has both a label and {name}")
+        raise InputError(f"{answers.source}: no answer has both a label and the score {name}")
     scores, right = answers.scores[used], 1 - answers.wrong[used]
+    opposite = f"; if labels mean the opposite, add {answers.opposite}" if answers.opposite else ""
     if len(np.unique(scores)) == 1:
         value = answers.score.sign * float(scores[0])
-        raise InputError(f"{name} is {value:g} in all {n:,} labelled rows; it separates nothing")
+        raise InputError(
+            f"{name} is {value:g} in all {n:,} labelled rows, so it cannot separate right "
+            "from wrong"
+        )
     if not right.any():
-        hint = f"; if the labels mean the opposite: {answers.opposite}" if answers.opposite else ""
-        raise InputError(f"label {answers.label}: none of {n:,} is right{hint}")
+        raise InputError(f"label {answers.label}: none of the {n:,} answers is right{opposite}")
     area = auroc(scores, right)
     interval = auroc_interval(scores, right, answers.groups[used]) if area is not None else ""
     if area is None or isinstance(interval, str) or interval[1] >= 0.5:
         return
-    worse, option = ("higher", "--lower?") if answers.score.sign > 0 else ("lower", "no --lower?")
-    opposite = f"; if the labels mean the opposite: {answers.opposite}" if answers.opposite else ""
+    worse, advice = "lower", "if higher scores are better, leave out --lower"
+    if answers.score.sign > 0:
+        worse, advice = "higher", "if lower scores are better, add --lower"
     raise InputError(
-        f"{name}: {worse} is wrong more often: AUROC {area:.2f} ({interval[0]:.2f} to "
-        f"{interval[1]:.2f}); {option}{opposite}"
+        f"{name}: answers with {worse} scores are wrong more often (AUROC {area:.2f}, "
+        f"{interval[0]:.2f} to {interval[1]:.2f}); {advice}{opposite}"
     )
 
 
@@ -314,7 +321,7 @@ def _choose_labels(
     if not_below > -math.inf:
         edge = answers.score.sign * not_below
         side = "above" if answers.score.sign > 0 else "below"
-        chosen = f"evenly over the scores {side} {edge:.4g} alone, where they count"
+        chosen = f"only scores {side} {edge:.4g}, where labels are spread evenly"
     used = labelled & (answers.scores > not_below)
     return _CountedLabels(used, chosen, delta / len(looks), not_below, look, len(looks))
 
@@ -324,7 +331,7 @@ def _choose_planned(answers: ScoredAnswers, look: PlanLook) -> _CountedLabels:
     used = np.array([key in planned for key in answers.keys])
     chosen = "a random sample" if look.above == -math.inf else "the better scores"
     return _CountedLabels(
-        used, f"{chosen} by the plan", look.delta, look.above, look.number, look.of
+        used, f"{chosen}, chosen by the plan", look.delta, look.above, look.number, look.of
     )
 
 
@@ -342,8 +349,8 @@ def _check_previous(
     terms = {(promise.at_most, promise.confidence, promise.looks) for promise in last.promises}
     if before != now or terms != {(share, confidence, looks) for share in shares}:
         raise UsageError(
-            f"{path}: is of another score, label, --by, --at-most, --confidence or --looks; name "
-            "another --out"
+            f"{path}: was made with another score, label, --by, --at-most, --confidence or "
+            "--looks; use the same ones, or another --out"
         )
 
 
@@ -353,11 +360,11 @@ def _repeat_last(
     """Return the promise of the last look, which stands until the next one."""
     used = answers.labelled
     n, spent = int(used.sum()), last.labels.look
-    ahead = "all looks are spent"
+    ahead = "no look is left"
     if spent < len(looks):
         following = looks[spent]
-        ahead = f"the next look is at {following:,} labels, {following - n:,} are missing"
-    note = f"look {spent} of {len(looks)} is done, so its promise stands; {ahead}"
+        ahead = f"the next look needs {following:,} labels; {following - n:,} are missing"
+    note = f"the promise of look {spent} of {len(looks)} stands; {ahead}"
     result = Calibration(
         last,
         answers.source,
@@ -385,7 +392,7 @@ def _find_promises(
     # A blank value is none: a promise of it would read as one of all answers.
     values = sorted({of for of, used in zip(answers.by, counted.used, strict=True) if used and of})
     if by and not values:
-        raise InputError(f"{answers.source}: --by {by}: is blank for all labelled answers")
+        raise InputError(f"{answers.source}: --by {by}: the field is empty in all labelled answers")
     values = values if by else [""]
     result = []
     for value in values:

@@ -194,7 +194,7 @@ def audit_promise(
             if state.status is None or state.status.status == "holds":
                 raise
             reason = error.strerror or error
-            notes.append(f"{path}: cannot be written ({reason}), and still accepts answers")
+            notes.append(f"{path}: cannot be written ({reason}), so it still accepts answers")
     days = [state.days[day] for day in state.rated_days]
     log = _trace_evidence(state, state.rated_days, limits)[-1] if days else -math.inf
     return PromiseAudit(
@@ -219,7 +219,7 @@ def _find_limits(calibrator: Calibrator, path: Path) -> dict[str, float]:
         if promise is not None
     }
     if not result:
-        raise InputError(f"{path}: has no threshold, so there is no promise to watch")
+        raise InputError(f"{path}: has no threshold, so there is no promise to check")
     return result
 
 
@@ -234,10 +234,11 @@ def _read_state(path: Path, calibrator: Calibrator) -> PromiseAuditState:
         return PromiseAuditState(promise, status=calibrator.audit)
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            f"{path}: is no state of monitor --audit ({error}); restore it, or name another --state"
+            f"{path}: not a state file of monitor --audit ({error}); restore it, or name another "
+            "--state"
         ) from None
     if state.promise != promise:
-        raise UsageError(f"{path}: is of another calibrator; name another --state")
+        raise UsageError(f"{path}: belongs to another calibrator; name another --state")
     audit = calibrator.audit
     # What the calibrator says may come from another state: it stands, unless this state was
     # restarted after it.
@@ -258,8 +259,8 @@ def _restart(state: PromiseAuditState, restart: str) -> None:
     if state.status is not None and state.status.status != "holds":
         if state.is_withdrawn:
             raise UsageError(
-                f"--restart: the promise is withdrawn since {state.status.day}; calibrate again, "
-                "with labels of answers from then on"
+                f"--restart: the promise has been withdrawn since {state.status.day}; calibrate "
+                "again, with labels of answers from that day on"
             )
         if day <= state.status.day:
             raise UsageError(f"--restart {restart}: expected a day after {state.status.day}")
@@ -319,7 +320,7 @@ def _count_source(
     is_run = calibrator.score.source.kind == "run"
     if is_run != Path(source).is_dir():
         kind = "the folder of a finished run" if is_run else "a table"
-        raise InputError(f"{source}: expected {kind}, as the calibrator was made from")
+        raise InputError(f"{source}: expected {kind}, since the calibrator was made from one")
     answers = read_scored_answers([source], options)
     fallback = find_run_day(Path(source)) if is_run and not is_named else ""
     days = np.array(_read_days(answers, source, options.extra, fallback))
@@ -338,14 +339,17 @@ def _count_source(
         if len(content.rated) > MAX_ITEMS:
             raise InputError(f"{source}: {day}: expected at most {MAX_ITEMS:,} rated answers a day")
     if np.isnan(answers.wrong).all():
-        notes.append(f"{source}: no answer is rated ({', '.join(options.label) or 'ratings'})")
+        notes.append(f"{source}: no answer has a label ({', '.join(options.label) or 'ratings'})")
     if uncompared:
         notes.append(
             f"{source}: all answers of {amount(uncompared, 'day')} are rated, so their scores are "
-            "not compared with those of the calibration; give all answers of a day"
+            "not compared with those of the calibration; include the unrated answers, too"
         )
     if changed:
-        notes.append(f"{source}: {amount(changed, 'other rating')} than before; the first counts")
+        notes.append(
+            f"{source}: {amount(changed, 'rating')} changed since an earlier call; the first "
+            "one counts"
+        )
     return notes
 
 
@@ -363,6 +367,16 @@ def _read_days(
                 f"{source}: {known_as}: {' or '.join(names)}: expected a day such as 2026-11-28, "
                 f"got {str(value)[:40]!r}"
             )
+    # A column that is missing is one fault, not one for each answer.
+    if (
+        faults
+        and not any(result)
+        and not any(fields.get(n) for fields in answers.fields for n in names)
+    ):
+        raise InputError(
+            f"{source}: no answer has a day ({' or '.join(names)}, such as 2026-11-28); add this "
+            "column, or name another one with --day"
+        )
     raise_faults(faults)
     return result
 
@@ -388,13 +402,15 @@ def _find_judged_alike(
     for name, known in origin.judges.items():
         values = [str(fields.get(name) or "").strip() for fields in answers.fields]
         if not any(values):
-            raise InputError(f"{source}: has no column {name}, which names the judge")
+            raise InputError(f"{source}: has no column {name}, which names the judge's version")
         strange = np.array([value not in known for value in values])
         alike &= ~strange
         if (current & strange).any():
             value = values[int(np.flatnonzero(current & strange)[0])]
             reason = f"{name} is {value[:60]!r}, which no labelled answer had"
-            _suspend(state, days[current & strange], f"{reason}: calibrate this judge")
+            _suspend(
+                state, days[current & strange], f"{reason}; calibrate with labels of this judge"
+            )
     return alike
 
 
@@ -456,9 +472,9 @@ def _compare_scores(state: PromiseAuditState, calibrator: Calibrator) -> None:
         p = kolmogorov_p_value(distance, spread.size, sum(content.size for content in window))
         if p < UNLIKE_P:
             reason = (
-                f"the scores of the last {amount(len(window), 'day')} are unlike those of the "
-                f"calibration (largest distance {distance:.2f}, {p_equation(p)}); expected all "
-                "answers of a day, not the accepted ones alone"
+                f"the scores of the last {amount(len(window), 'day')} are distributed differently "
+                f"from those of the calibration (largest distance {distance:.2f}, {p_equation(p)});"
+                " monitor needs all answers of a day, not only the accepted ones"
             )
             _suspend(state, np.array([day]), reason)
     for day in with_scores[:-DAYS_COMPARED]:
@@ -520,8 +536,8 @@ def _withdraw(state: PromiseAuditState, days: Sequence[str], limits: Mapping[str
     state.status = AuditStatus(
         "withdrawn",
         first,
-        f"{wrong_after:,} of {rated_after:,} accepted answers rated since then are wrong, and at "
-        f"most {shares} were promised; alarm on {days[-1]}",
+        f"{wrong_after:,} of {rated_after:,} accepted answers rated since then are wrong, but the "
+        f"promise allows at most {shares}; alarm on {days[-1]}",
     )
 
 

@@ -76,7 +76,10 @@ def find_promise(answers: ScoredAnswers, used: Bools, terms: PromiseTerms) -> Th
     scores, wrong, groups = answers.scores[places], answers.wrong[places], answers.groups[places]
     fewest = fewest_labels(alpha, delta)
     if len(places) < fewest:
-        reason = f"{len(places):,} labels; {100 * alpha:.3g} % needs {fewest:,} without a wrong one"
+        reason = (
+            f"too few labels: {len(places):,}; {100 * alpha:.3g} % needs at least {fewest:,}, even "
+            "if none is wrong"
+        )
         return replace(promise, without=reason, needed=fewest)
     if is_grouped:
         result = find_grouped_threshold(
@@ -131,14 +134,16 @@ def _explain_none(
         is_grouped: whether answers depend on each other.
     """
     if needed is not None:
-        return f"too few: {n:,} labels; about {needed:,} are needed at the error seen"
+        return f"too few labels: {n:,}; about {needed:,} are needed at this share of errors"
     share = best.wrong / best.accepted
-    best_part = f"best {100 * share:.0f} % wrong of {best.accepted:,}"
+    best_part = (
+        f"{100 * share:.0f} % of the {best.accepted:,} answers with the best scores are wrong"
+    )
     if share >= alpha:
-        return f"{best_part}: more labels will not help"
+        return f"{best_part}; more labels will not help"
     if is_grouped:
-        return f"{best_part}: too few to promise it, since some of them depend on each other"
-    return f"{best_part}, too close to {100 * alpha:.3g} %: more labels will hardly help"
+        return f"{best_part}, but too few of them are independent for a promise"
+    return f"{best_part}, too close to {100 * alpha:.3g} %; more labels will hardly help"
 
 
 def find_best_part(scores: Floats, wrong: Floats, fewest: int) -> AcceptanceThreshold:

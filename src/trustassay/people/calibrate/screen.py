@@ -10,13 +10,14 @@ from trustassay.report.charts import NamedCurve, Plot
 from trustassay.runs.calibrator import ReliabilityBand, ThresholdPromise, describe_promise
 from trustassay.statistics import Floats
 from trustassay.statistics.warranty import compute_boundary
+from trustassay.text.numbers import amount
 
 ANSWERS_IN_EXAMPLE = 1000
 MIN_ANSWERS_OF_POINT = 10
 """Accepted answers from which on their share of wrong ones is drawn."""
 MAX_CURVE_POINTS = 300
 BAND_COLUMNS = ("answers", "right", "share right", "95 % interval")
-PROMISE_COLUMNS = ("accept", "share of all", "labelled", "wrong")
+PROMISE_COLUMNS = ("accepted answers", "share of all", "labelled", "labelled wrong")
 
 
 def write_lines(result: Calibration) -> list[str]:
@@ -31,8 +32,8 @@ def write_lines(result: Calibration) -> list[str]:
     chance = ""
     if result.calibrator.labels.chosen == EVENLY_LABELLED:
         # A choice by the score would have been noticed, any other one not.
-        chance = ", if the labelled ones were chosen by chance"
-    lines.append(f"For answers like these, labelled like these{chance}.")
+        chance = ", if the labelled answers are a random sample"
+    lines.append(f"Valid for answers like these, labelled in the same way{chance}.")
     return lines
 
 
@@ -44,19 +45,19 @@ def _write_promise(result: Calibration, promise: ThresholdPromise) -> Iterator[s
         return
     total = "" if promise.of else f" of {result.answers:,}"
     yield (
-        f"Accept {describe_threshold(result, promise)}{of}: {100 * promise.share:.0f} %{total} are "
-        f"decided without a person;\n{describe_promise(promise)}."
+        f"Accept {describe_threshold(result, promise)}{of}: {100 * promise.share:.0f} %{total} "
+        f"need no check by a person;\n{describe_promise(promise)}."
     )
     look = f"look {promise.look} of {promise.looks}"
     yield (
-        f"  {result.counted:,} labels, {result.calibrator.labels.chosen}; {promise.accepted:,} "
-        f"accepted, {promise.wrong:,} wrong; {look}"
+        f"  from {amount(result.counted, 'label')} ({result.calibrator.labels.chosen}): "
+        f"{promise.accepted:,} accepted, {promise.wrong:,} of them wrong; {look}"
     )
     if promise is result.promise and result.lenient_wrong < promise.wrong:
         disputed = promise.wrong - result.lenient_wrong
         yield (
             f"  {disputed:,} of these {promise.wrong:,} count as wrong because raters disagree or "
-            "could not tell; the promise includes them"
+            "cannot tell; the promise includes them"
         )
 
 
@@ -75,21 +76,21 @@ def _write_reliability(result: Calibration) -> str:
         bands = bands[::-1]
     # The ends say most: the scores that people trust, and those that they do not.
     parts = [_describe_band(band) for band in (bands[-1], *bands[:1])[: len(bands)]]
-    return "; ".join(["Where it states " + parts[0], *(f"where {part}" for part in parts[1:])])
+    return "Share of right answers: " + "; ".join(parts)
 
 
 def _describe_band(band: ReliabilityBand) -> str:
     low, high = band.interval
     share = 100 * band.right / band.n
-    return f"{band.stated:.2g}, {share:.0f} % are right ({100 * low:.0f} to {100 * high:.0f})"
+    return f"{share:.0f} % ({100 * low:.0f} to {100 * high:.0f}) for scores near {band.stated:.2g}"
 
 
 def _write_price(result: Calibration, promise: ThresholdPromise) -> Iterator[str]:
     asked, passed = 1 - promise.share, promise.share * promise.at_most
     of = f" of {result.calibrator.by} {promise.of}" if promise.of else ""
     line = (
-        f"Of {ANSWERS_IN_EXAMPLE:,} answers{of} {ANSWERS_IN_EXAMPLE * asked:.0f} go to a person "
-        f"and at most {ANSWERS_IN_EXAMPLE * passed:.0f} wrong ones pass"
+        f"Of {ANSWERS_IN_EXAMPLE:,} answers{of}, {ANSWERS_IN_EXAMPLE * asked:.0f} go to a person "
+        f"and at most {ANSWERS_IN_EXAMPLE * passed:.0f} wrong ones are accepted"
     )
     wrong = result.wrong_share
     if not asked:
@@ -98,13 +99,13 @@ def _write_price(result: Calibration, promise: ThresholdPromise) -> Iterator[str
     if wrong is None or promise.of or wrong <= passed:
         yield line
         return
-    yield f"{line}; without a check about {ANSWERS_IN_EXAMPLE * wrong:.0f} would"
+    yield f"{line} (without a check: about {ANSWERS_IN_EXAMPLE * wrong:.0f})"
     at_worst = asked / (wrong - passed)
     # With few labels the bound may be worse than chance, and then says nothing.
     if at_worst < 1 / wrong:
         yield (
-            f"  A person reads at most {at_worst:.1f} answers for each wrong one stopped; about "
-            f"{1 / wrong:.1f} if they were picked at random"
+            f"  A person reads at most {at_worst:.1f} answers for each wrong answer stopped (if "
+            f"they were picked at random: about {1 / wrong:.1f})"
         )
 
 
@@ -120,24 +121,24 @@ def build_document(result: Calibration) -> document.PageDocument:
     }
     lines = [" ".join(line.split()) for line in write_lines(result)]
     promises = document.Table(
-        "At most wrong",
+        "Promised share wrong",
         PROMISE_COLUMNS,
         [_build_promise_row(result, promise) for promise in calibrator.promises],
-        "What is accepted",
-        "Share of all answers; accepted and wrong of the labels that count.",
+        "Accepted answers",
+        "The last two columns count the accepted answers among those labelled for the promise.",
     )
     bands = document.Table(
-        "It states",
+        "Mean score (range)",
         BAND_COLUMNS,
         [_build_band_row(band) for band in calibrator.reliability],
-        "What it states and what is right",
-        "Labelled answers in five bands of the score.",
+        "Right answers by score",
+        "Labelled answers in bands of similar scores.",
     )
     plots = document.curves([calibrator.score.name, "tolerated"], list(_build_plots(result)))
     section = document.Section("", [document.ListBlock(lines[1:]), *plots, promises, bands])
     return document.PageDocument(
         "calibrate",
-        f"What {calibrator.score.name} is worth",
+        f"Calibration of {calibrator.score.name}",
         facts,
         lines[0],
         result.notes,
@@ -178,10 +179,10 @@ def _build_plots(result: Calibration) -> Iterator[Plot]:
         points = [(band.stated, band.right / band.n) for band in bands]
         yield Plot(
             "Reliability",
-            "Of answers with similar scores, the share that is right; the diagonal is what the "
-            "scores state.",
+            "Share of right answers among answers with similar scores. On the diagonal, the score "
+            "equals this share.",
             name,
-            "right among them",
+            "share right",
             [NamedCurve(name, points, 0, dots=True)],
             diagonal=True,
         )
@@ -199,11 +200,12 @@ def _build_plots(result: Calibration) -> Iterator[Plot]:
         lines.append(NamedCurve("tolerated", _thin(counts / n, limit), 1))
     highest = max(0.05, *(y for line in lines for _, y in line.points))
     yield Plot(
-        "Accepted and wrong",
-        "Accepted from the best score down: the share of wrong ones, and what the test tolerates "
-        f"for {100 * promise.at_most:.3g} %. A threshold passes where the first is not above.",
+        "Wrong answers among those accepted",
+        "Answers are accepted from the best score down. A threshold is possible where the share of "
+        "wrong answers among them is not above the share that the test tolerates for "
+        f"{100 * promise.at_most:.3g} %.",
         "share of labelled answers accepted",
-        "wrong among them",
+        "share wrong",
         lines,
         (0.0, highest),
     )

@@ -66,8 +66,8 @@ class CalibrationDesign:
         start = plan.start
         if plan.purpose != CALIBRATE:
             raise InputError(
-                f"{plan.path}: is a plan for estimates; expected one of `trustassay label SOURCE "
-                "--for calibrate`"
+                f"{plan.path}: the plan is for estimates; expected a plan of `trustassay label "
+                "SOURCE --for calibrate`"
             )
         values = {field.name: start.get(field.name) for field in fields(cls)}
         numbers = (values["at_most"], values["confidence"], values["hope"])
@@ -85,7 +85,9 @@ class CalibrationDesign:
             and all(type(n) is int and 0 <= n <= of for n, of in zip(upper, looks, strict=True))
         )
         if not is_sound:
-            raise InputError(f"{plan.path}:1: damaged (settings of the plan); make another plan")
+            raise InputError(
+                f"{plan.path}:1: the settings of the plan are damaged; make another plan"
+            )
         lists = {"looks": tuple(looks or ()), "sample_upper": tuple(upper or ())}
         return cls(**{**values, **lists})  # type: ignore[arg-type]
 
@@ -186,13 +188,13 @@ def check_plan(plan: LabelPlan, answers: StudyAnswers, name: str, scores: Floats
     CalibrationDesign.of(plan)
     if [name] != plan.start["scores"]:
         raise InputError(
-            f"{plan.path}: was made for the score {', '.join(plan.start['scores'])}; name it, or "
-            "another --plan"
+            f"{plan.path}: the plan was made for the score {', '.join(plan.start['scores'])}; name "
+            "this score, or another --plan"
         )
     if plan.start["input"] != digest_of(answers, scores):
         raise InputError(
-            f"{plan.path}: is a plan of other answers or scores, or of an earlier state of these; "
-            "name their source, or another --plan"
+            f"{plan.path}: the plan was made for other answers or scores, or for an earlier "
+            "version of these; name the source of the plan, or another --plan"
         )
 
 

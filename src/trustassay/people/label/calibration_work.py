@@ -66,7 +66,7 @@ class CalibrationPlanOptions:
 
     def __post_init__(self) -> None:
         if not self.score:
-            raise UsageError("--for calibrate: expected the --score that people's labels are for")
+            raise UsageError("--for calibrate: name the score to calibrate with --score")
         if self.at_most is not None and not 0 < self.at_most < 1:
             raise UsageError(f"--at-most: expected a share such as 10% or 0.1, got {self.at_most}")
         if self.hope is not None and not 0.1 <= self.hope <= 0.9:
@@ -118,8 +118,8 @@ class CalibrationWork:
         check_distinct(keys_of(self.answers))
         if not any(row.words for row in self.answers.rows):
             raise InputError(
-                f"{source}: no column is read as the response, so there is nothing to rate; call "
-                "the column with the answers `response`"
+                f"{source}: no column holds the answers to rate; call the column with the answers "
+                "`response`"
             )
         by_name = {column.name: column for column in self.answers.columns}
         if options.score not in by_name:
@@ -166,8 +166,8 @@ class CalibrationWork:
         if looks[-1] > answers:
             option = "--looks" if several else "--number"
             raise UsageError(
-                f"{option}: needs {looks[-1]:,} answers with a score, one a question; "
-                f"{self.source} has {answers:,}: expected fewer"
+                f"{option}: needs {looks[-1]:,} questions with a scored answer; {self.source} has "
+                f"{answers:,}; choose fewer"
             )
         design = replace(
             design,
@@ -179,9 +179,9 @@ class CalibrationWork:
         )
         if looks[-1] < (needed := fewest_labels(at_most, design.delta_of_walk)):
             raise UsageError(
-                f"{self.source}: {looks[-1]:,} labels can promise nothing: at most "
-                f"{100 * at_most:g} % wrong needs {needed:,} without a wrong one; rate more, or "
-                "name another --at-most"
+                f"{self.source}: {amount(looks[-1], 'label')} cannot give a promise: at most "
+                f"{100 * at_most:g} % wrong needs {needed:,} even if none is wrong; rate more, or "
+                "choose a larger --at-most"
             )
         start = {
             "purpose": CALIBRATE,
@@ -212,14 +212,14 @@ class CalibrationWork:
             and self._choose_looks(options.looks) != design.looks,
             f"--number {design.looks[-1]}": options.number not in (None, design.looks[-1]),
             f"--seed {seed}": options.seed not in (0, seed),
-            "lower scores as the better ones" if design.is_lower_better else "no --lower": (
+            "--lower" if design.is_lower_better else "no --lower": (
                 options.is_lower_better and not design.is_lower_better
             ),
         }
         if different := [setting for setting, differs in fixed.items() if differs]:
             raise UsageError(
-                f"{self.path}: was made with {' and '.join(different)}; a promise holds for what "
-                "was fixed before the labels: keep it, or name another --plan"
+                f"{self.path}: the plan was made with {' and '.join(different)}, which is fixed "
+                "before rating begins; leave the option out, or name another --plan"
             )
 
     def read_wrong(self) -> dict[AnswerKey, bool]:
@@ -300,11 +300,11 @@ class CalibrationWork:
         """Return in words what is missing to the next look."""
         looks = len(self.design.looks)
         if progress.stage is None:
-            return "All labels of the plan are there"
+            return "All answers of the plan are labelled"
         missing = amount(progress.stage.missing, "label")
         if looks == 1:
             return f"{missing} missing until the promise is tested"
-        return f"{missing} missing to look {progress.stage.look} of {looks}"
+        return f"{missing} missing until look {progress.stage.look} of {looks}"
 
 
 def open_promise(

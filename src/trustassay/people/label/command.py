@@ -180,7 +180,7 @@ def label(  # noqa: PLR0913 - one argument an option
     if not 0 < width < 2:
         raise UsageError(f"width: expected above 0 and below 2, got {width:g}")
     if compare and auroc:
-        raise UsageError("compare and auroc: expected one of them")
+        raise UsageError("compare and auroc: expected only one of them")
     paths = as_paths(runs)
     # 1. Find the plan and the labels.
     path = Path(plan) if plan is not None else default_plan(paths[0])
@@ -234,8 +234,8 @@ def open_work(
     # A changed run would silently assign draws to other answers.
     if stored_plan is not None and population.digest != stored_plan.start["input"]:
         raise InputError(
-            f"{path}: is a plan of other answers, or of an earlier state of these; name the runs "
-            "that it was made of, or another --plan"
+            f"{path}: the plan was made for other answers, or for an earlier version of these; "
+            "name the runs of the plan, or another --plan"
         )
     # Only now, since names of models and scores must be checked against the answers.
     figure = _choose_figure(population, compare, options.auroc)
@@ -263,7 +263,9 @@ def _check_options(path: Path, start: Mapping[str, Any], options: PlanOptions) -
     """Raise UsageError for options that differ from the plan's; defaults adopt the plan's
     values."""
     if purpose := start.get("purpose"):
-        raise UsageError(f"{path}: was made with --for {purpose}; add it, or name another --plan")
+        raise UsageError(
+            f"{path}: the plan was made with --for {purpose}; add it, or name another --plan"
+        )
     # A default value cannot be told from an option that is not given, so it never conflicts.
     fixed = {
         f"the scores {', '.join(start['scores']) or 'none'}": options.scores
@@ -274,8 +276,8 @@ def _check_options(path: Path, start: Mapping[str, Any], options: PlanOptions) -
     }
     if different := [setting for setting, differs in fixed.items() if differs]:
         raise UsageError(
-            f"{path}: was made with {' and '.join(different)}; leave these options out, or name "
-            "another --plan"
+            f"{path}: the plan was made with {' and '.join(different)}; leave these options out, "
+            "or name another --plan"
         )
 
 
@@ -350,8 +352,8 @@ class LabelWork:
         if not len(units_left):
             if self.plan is None:
                 raise InputError(
-                    f"{', '.join(self.start['runs'])}: all answers have a label; there is nothing "
-                    "to choose, and `study` reads them all"
+                    f"{', '.join(self.start['runs'])}: all answers have a label already; `study` "
+                    "evaluates them"
                 )
             return []
         # 2. Predict the missing labels, and how uncertain each unit leaves the wanted figure.
@@ -448,14 +450,14 @@ class LabelWork:
         counted = np.isin(self.population.units, [draw.unit for draw in draws])
         if blank := int((counted & np.isnan(self.labels)).sum()):
             notes.append(
-                f"{amount(blank, 'answer')} of the plan without a label, though later ones have "
-                "one: counted as the scores predict; rate them if they can be rated"
+                f"{amount(blank, 'answer')} of the plan without a label, before others with one; "
+                "their labels are predicted from the scores until you rate them"
             )
         # Such labels are not lost: the next batch lists their units as labelled before.
         if waiting := int((~np.isnan(self.labels)).sum()) - used:
             notes.append(
-                f"{amount(waiting, 'label')} not used yet: the plan has not drawn their answers, "
-                "or an earlier unit is not complete; the next batch uses them"
+                f"{amount(waiting, 'label')} not used yet: their answers are not drawn, or an "
+                "earlier unit is not fully rated; the next batch uses them"
             )
         return notes
 

@@ -108,7 +108,9 @@ def read_plan(path: Path) -> LabelPlan:
             # A unit may be drawn once only.
             keys_drawn.update(batches[-1][1][-1].answers)
         else:
-            raise InputError(f"{where}: action: expected batch, or draw after it, got {action!r}")
+            raise InputError(
+                f"{where}: action: expected batch, or draw after a batch, got {action!r}"
+            )
     if not start:
         raise InputError(f"{path}: is empty; expected a plan that `trustassay label` wrote")
     return LabelPlan(path, start, [PlanBatch(known_keys, draws) for known_keys, draws in batches])
@@ -116,7 +118,7 @@ def read_plan(path: Path) -> LabelPlan:
 
 def _check_start(where: str, content: Mapping[str, Any]) -> None:
     if content.get("kind") != KIND:
-        raise InputError(f"{where}: not a plan that `trustassay label` wrote; name another")
+        raise InputError(f"{where}: not a plan that `trustassay label` wrote; name another file")
     if content.get("version") != VERSION:
         raise InputError(
             f"{where}: version: expected {VERSION}, got {content.get('version')!r:.40}; it was "

@@ -39,6 +39,7 @@ from trustassay.statistics.intervals import (
     reason_too_few,
     t_interval,
 )
+from trustassay.text.numbers import amount
 
 Unit = Literal["question", "answer"]
 
@@ -119,7 +120,7 @@ def read_population(
     """
     population = Population(read_answers(runs, source.fields), unit)
     if not population.answers.rows:
-        raise InputError(f"{', '.join(map(str, runs))}: no answer is in it")
+        raise InputError(f"{', '.join(map(str, runs))}: has no answers")
     if models:
         population = keep_questions_of_all(population, models)
     check_distinct(population.keys)
@@ -155,7 +156,7 @@ def keep_questions_of_all(population: Population, models: Sequence[str]) -> Popu
         if row.model in models and all((row.question, model) in pairs for model in models)
     ]
     if not places_kept:
-        raise InputError(f"no question was answered by {' and '.join(models)}")
+        raise InputError(f"no question was answered by both {' and '.join(models)}")
     # Places change, since rows are removed.
     new = {old: place for place, old in enumerate(places_kept)}
     of_run = {
@@ -167,7 +168,7 @@ def keep_questions_of_all(population: Population, models: Sequence[str]) -> Popu
     every = sum(row.model in models for row in answers.rows)
     remarks = []
     if left_out := every - len(rows):
-        remarks.append(f"left out, since only one of the models answered: {left_out:,}")
+        remarks.append(f"left out, because only one model answered: {amount(left_out, 'answer')}")
     answers = replace(answers, rows=rows, columns=columns, places_by_run=of_run)
     return Population(answers, population.unit, remarks)
 
@@ -235,7 +236,8 @@ def read_labels(population: Population, source: LabelSource) -> RightLabels:
         if (values[both] != result[both]).any():
             place = int(np.flatnonzero(both)[values[both] != result[both]][0])
             raise InputError(
-                f"{name}: {population.answers.rows[place].id[:40]!r} has another label elsewhere"
+                f"{name}: {population.answers.rows[place].id[:40]!r} has a different label in "
+                "another source"
             )
         result = np.where(np.isnan(values), result, values)
         if label.tied is not None:
@@ -261,7 +263,7 @@ class WantedFigure:
     @property
     def title(self) -> str:
         """The name of the figure for people."""
-        what = "AUROC" if "auroc" in self.kind else "share right"
+        what = "AUROC" if "auroc" in self.kind else "right answers"
         return f"{what}: {' – '.join(self.names)}" if self.names else what
 
     @property
@@ -424,11 +426,11 @@ def count_needed_labels(
 
     label_needs = [
         estimate_need(
-            f"an interval of {width:g}", bool(now and now[1] - now[0] <= width), is_narrow
+            f"interval of width {width:g}", bool(now and now[1] - now[0] <= width), is_narrow
         )
     ]
     if result.figure.signed:
-        goal = f"detecting a difference of {abs(estimate.value):.3f} (power 80 %)"
+        goal = f"detection of a difference of {abs(estimate.value):.3f} (power 80 %)"
         label_needs.append(
             estimate_need(goal, bool(now and not now[0] <= 0 <= now[1]), is_detected)
         )

@@ -306,7 +306,7 @@ def study(  # noqa: PLR0913 - one argument an option
                 itertools.chain.from_iterable(answers.label_fields.values())
             )
             raise InputError(
-                f"--by {name}: no sample has it; fields with numbers or short texts: "
+                f"--by {name}: no sample has this field; fields with numbers or short texts: "
                 f"{', '.join(fields_of_runs) or 'none'}"
             )
     # 2. Compare all scores with each label; raters that are judges count as scores.
@@ -422,11 +422,11 @@ def _describe_inversion(study_of_label: LabelStudy) -> str:
     if lowest is None or lowest[1].interval is None:
         return ""
     low, high = lowest[1].interval
-    option = f": {label.opposite} reads them so" if label.opposite else ""
+    option = f" (then add {label.opposite})" if label.opposite else ""
     return (
-        f"label {label.name}: right answers score lower by {lowest[0]} (AUROC "
-        f"{lowest[1].value:.3f}, {low:.3f} to {high:.3f}): --lower {lowest[0]} if lower is better, "
-        f"or the labels may mean the opposite{option}"
+        f"label {label.name}: {lowest[0]} gives right answers lower scores than wrong ones (AUROC "
+        f"{lowest[1].value:.3f}, {low:.3f} to {high:.3f}); if lower is better, add --lower "
+        f"{lowest[0]}; or the labels may mean the opposite{option}"
     )
 
 
@@ -462,7 +462,9 @@ def _estimate_by_group(
 
 def _describe_columns(columns: Sequence[ScoreColumn]) -> list[str]:
     turned = ", ".join(column.name for column in columns if column.turned)
-    result = [f"{turned}: lower was better; reversed, so that higher is better"] if turned else []
+    result = (
+        [f"{turned}: lower is better; reversed here, so that higher is better"] if turned else []
+    )
     for column in columns:
         # Parts are missing for the same reasons, and would only repeat them.
         if column.kind == "metric":

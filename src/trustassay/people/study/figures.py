@@ -293,7 +293,7 @@ def _estimate_figure(
 ) -> Estimate:
     value, resamples = drawn
     if math.isnan(value):
-        return Estimate(None, n, None, "not defined for these scores and labels")
+        return Estimate(None, n, None, "undefined for these scores and labels")
     # Resampling increases some figures, such as a calibration error; the interval is corrected.
     biased = value if name in correlation.BIASED else None
     return Estimate.of(value, n, resample_interval(resamples, clusters, biased=biased, rarer=rarer))

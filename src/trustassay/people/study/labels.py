@@ -129,7 +129,7 @@ def read_answer_labels(
     table = _LabelTable(answers, source) if source.ratings else None
     # Options without a file they refer to are a mistake.
     if table is None and (source.machines or source.columns):
-        raise InputError("--machine and --field are about the file of --ratings: name it")
+        raise InputError("--machine and --field apply to a file of ratings; name it with --ratings")
     columns = [name for name in source.fields if table and table.has_label(name)]
     result = [
         table.label(name)
@@ -212,15 +212,15 @@ def _average_by_rater(
 def _describe_missing_field(
     run: str, name: str, fields: Sequence[str], options: Sequence[str]
 ) -> str:
-    message = f"{run}: no sample has the label {name}; "
+    message = f"{run}: no answer has the label {name}; "
     nearest = did_you_mean("field", name, fields).partition("; ")[2]
     if name != DEFAULT_LABEL and nearest.startswith("did you mean"):
         message += f"{nearest} "
-    message += "expected --label FIELD, or --ratings FILE"
+    message += "use --label FIELD, or --ratings FILE"
     if options:
-        message += f". What says right and wrong: {', '.join(options[:MAX_FIELDS_LISTED])}"
+        message += f". Fields that say right or wrong: {', '.join(options[:MAX_FIELDS_LISTED])}"
     listed = ", ".join(fields[:MAX_FIELDS_LISTED]) or "none"
-    return f"{message}. Fields with numbers or short texts: {listed}"
+    return f"{message}. All fields with numbers or short texts: {listed}"
 
 
 def find_label_options(fields: Iterable[tuple[str, Any]], names: Iterable[str]) -> list[str]:
@@ -308,8 +308,8 @@ class _LabelTable:
         id_columns = [column for column in wanted if column in self.columns]
         if not id_columns:
             raise InputError(
-                f"{self.path}: expected a column item or id, or --field item=COLUMN; it has "
-                f"{', '.join(sorted(self.columns))[:200]}"
+                f"{self.path}: expected a column item or id, or --field item=COLUMN; its columns "
+                f"are {', '.join(sorted(self.columns))[:200]}"
             )
         by_id: dict[tuple[str, str], Any] = {}
         for where, row in self.rows:
@@ -318,7 +318,9 @@ class _LabelTable:
             value = None if (cell := reach(row, name)) is ABSENT else cell
             # Repeating the same label is harmless, a contradiction is not.
             if key in by_id and value != by_id[key]:
-                raise InputError(f"{where}: a second label {name} of {key[0][:40]!r}")
+                raise InputError(
+                    f"{where}: {key[0][:40]!r} has another {name} in an earlier row; keep one"
+                )
             by_id[key] = value
         values = [
             # A row without a model is the label of every answer with its id.
@@ -346,9 +348,9 @@ class _LabelTable:
         # Figures over answers that were chosen for their scores would be biased.
         if ratings.has_unequal_chances and not self.source.weighted:
             raise InputError(
-                f"{self.path}: `label` chose these answers with unequal probabilities, so figures "
-                "of them alone say nothing about the others; `trustassay label RUN --ratings "
-                f"{self.path}` weights them (`label --random` chooses answers for all uses)"
+                f"{self.path}: `label` chose these answers with unequal probabilities, so they do "
+                "not represent all answers; weight them with `trustassay label RUN --ratings "
+                f"{self.path}`, or choose answers with `label --random`"
             )
         words = ratings.categories
         rater_names = {rating.rater for rating in ratings.ratings}
@@ -383,7 +385,9 @@ class _LabelTable:
             name: values for name, values in by_rater.items() if name not in self.source.machines
         }
         if not people:
-            raise InputError(f"{self.path}: all raters are judges; ratings by people are needed")
+            raise InputError(
+                f"{self.path}: all raters are judges (--machine); expected ratings by people, too"
+            )
         # Judges are scores to be studied, so their ratings do not enter the label.
         judges = [
             ScoreColumn(f"judge {name}", "judge", by_rater[name], _is_probability(by_rater[name]))
@@ -418,8 +422,8 @@ class _LabelTable:
 
     def _foreign_ids_error(self, identifier: str) -> InputError:
         return InputError(
-            f"{self.path}: its ids are none of the runs', e.g. {identifier[:40]!r} and "
-            f"{self.answers.rows[0].id[:40]!r}"
+            f"{self.path}: no id is that of an answer; the first ids are {identifier[:40]!r} here "
+            f"and {self.answers.rows[0].id[:40]!r} in the answers"
         )
 
 
@@ -434,13 +438,15 @@ def _build_pooled_label(
     # With names: in a table without a column of ratings all columns of numbers are raters.
     notes = [
         f"{label}: {amount(len(people), 'rater')} ({', '.join(names)}{more}), "
-        f"{len(read.values):,} ratings, of {rated.sum():,} answers"
+        f"{amount(len(read.values), 'rating')} of {amount(rated.sum(), 'answer')}"
     ]
     if read.unread:
         notes.append(read.unread.describe(f"labels {label}"))
     tied = rated & np.isnan(values)
     if count := int(tied.sum()):
-        notes.append(f"{label}: raters are divided equally on {count:,} answers, left out")
+        notes.append(
+            f"{label}: left out, because raters are split evenly: {amount(count, 'answer')}"
+        )
     labels_without_rater = {
         name: pool_raters([v for other, v in people.items() if other != name], binary=binary)
         for name in people
@@ -472,7 +478,7 @@ def check_positive(source: LabelSource, labels: Sequence[Label]) -> None:
     if source.positive and not any(label.uses_positive for label in labels):
         names = ", ".join(label.name for label in labels)
         raise InputError(
-            f"--positive {' '.join(source.positive)}: no answer has this label ({names})"
+            f"--positive {' '.join(source.positive)}: no answer has this value ({names})"
         )
 
 
@@ -483,9 +489,8 @@ def check_two_classes(label: Label) -> None:
         raters = f", by {', '.join(list(label.raters)[:MAX_RATERS_LISTED])}" if label.raters else ""
         raise InputError(
             f"label {label.name}: is {label.kind} ({amount(len(values), 'different value')}"
-            f"{raters}); "
-            "expected two classes, as 0 and 1: --at-least NUMBER says from which on an answer is "
-            "right, --positive WORD which words mean it"
+            f"{raters}); expected two classes, such as 0 and 1. Name the lowest right number with "
+            "--at-least NUMBER, or the words for right with --positive WORD"
         )
 
 

@@ -44,11 +44,18 @@ FIGURE_TITLES: Mapping[str, str] = {
 SHOWN_FIGURES = ("auprc", "prr")
 """Figures that are shown beside the headline. The others answer questions that few people ask, and
 would distract from the main one; ``--table`` and the JSON form have all of them."""
-TEST_COLUMNS = ("difference", "95 % interval", "p", "p corrected")
+TEST_COLUMNS = ("difference", "95 % interval", "p", "corrected p")
 COVARIATE_COLUMNS = ("n", "tau-b", "95 % interval", "Spearman", "Pearson", "p of Pearson")
-COST_COLUMNS = ("samples", "requests", "calls", "tokens", "USD")
+COST_COLUMNS = ("samples", "requests", "chat calls", "tokens", "USD")
 ABSENT_CELL = "–"
 SIGNIFICANCE_LEVEL = 0.05
+TEST_VERDICTS = (
+    "Significantly higher than",
+    "No significant difference (5 % level) from",
+    "On the answers that both have, significantly lower than",
+    "Not compared with",
+)
+"""The possible results of a test of the best score, in the order in which they are listed."""
 
 
 def choose_figures(study_of_label: LabelStudy) -> list[str]:
@@ -147,7 +154,7 @@ def describe_label(study_of_label: LabelStudy) -> str:
     article = "an" if label.kind == "ordinal" else "a"
     message = f"{label.name}: {amount(label.n, 'answer')} with {article} {label.kind} label"
     message += f", mean {number(float(known_labels.mean()), 3)}" if label.n else ""
-    return message + (f"; {missing_:,} without" if missing_ else "")
+    return message + (f"; {amount(missing_, 'answer')} without a label" if missing_ else "")
 
 
 def headline(study_of_label: LabelStudy) -> str:
@@ -169,7 +176,7 @@ def headline(study_of_label: LabelStudy) -> str:
         reasons = {
             study_of_label.figures[score][study_of_label.headline].without for score in scores
         }
-        return f"No score has an {name}: {'; '.join(sorted(reasons)) or 'the runs hold none'}."
+        return f"No score has an {name}: {'; '.join(sorted(reasons)) or 'the input has no scores'}."
     best = score_names[0]
 
     def format_row(row: str) -> str:
@@ -178,33 +185,29 @@ def headline(study_of_label: LabelStudy) -> str:
     message = f"Highest {name}: "
     # A baseline that beats every score is the most important finding.
     if rows[0] != best:
-        message += f"{format_row(rows[0])}, which is not a score; of the scores "
+        message += f"{format_row(rows[0])}, which is not a score; among the scores, "
     message += f"{format_row(best)}."
-    tests = [test for test in study_of_label.tests if best in (test.first, test.second)]
-    higher, unclear = "Higher than", "No significant difference at 5 %:"
-    names_by_verdict: dict[str, list[str]] = {higher: [], unclear: []}
-    for test in tests:
-        # "Higher" is a claim, so it rests on the p-value that is corrected for all tests.
-        what = higher if (test.corrected or 0.0) < SIGNIFICANCE_LEVEL else unclear
-        what = "Not compared with" if test.corrected is None else what
-        names_by_verdict.setdefault(what, []).append(_describe_other(test, best))
+    names_by_verdict: dict[str, list[str]] = {verdict: [] for verdict in TEST_VERDICTS}
+    for test in study_of_label.tests:
+        if best in (test.first, test.second):
+            other = test.first if test.second == best else test.second
+            names_by_verdict[_describe_test(test, best)].append(other)
     return message + "".join(
-        f" {what} {', '.join(names)}." for what, names in names_by_verdict.items() if names
+        f" {verdict} {', '.join(names)}." for verdict, names in names_by_verdict.items() if names
     )
 
 
-def _describe_other(test: ScoreTest, name: str) -> str:
-    other, difference = test.second, test.difference
-    # Turn the difference round, so that it is always about the best score.
-    if test.second == name:
-        other, difference = test.first, None if difference is None else -difference
+def _describe_test(test: ScoreTest, best: str) -> str:
+    """Return the verdict of a test on the score ``best``."""
+    higher, unclear, lower, not_compared = TEST_VERDICTS
+    if test.corrected is None:
+        return not_compared
+    # "Higher" is a claim, so it rests on the p-value that is corrected for all tests.
+    if test.corrected >= SIGNIFICANCE_LEVEL:
+        return unclear
+    difference = test.difference or 0.0
     # On the answers that both have, a score that ranks lower can still be higher.
-    below = (
-        test.corrected is not None
-        and test.corrected < SIGNIFICANCE_LEVEL
-        and (difference or 0.0) < 0
-    )
-    return f"{other} (which is higher)" if below else other
+    return lower if (-difference if test.second == best else difference) < 0 else higher
 
 
 def build_test_rows(study_of_label: LabelStudy) -> list[document.DocumentRow]:
@@ -238,7 +241,7 @@ def describe_missing(study_of_label: LabelStudy) -> list[str]:
         for figure in choose_figures(study_of_label):
             estimate = figures[figure]
             if estimate.without and name != CHANCE_ROW:
-                what = "no " if estimate.value is None else "no interval of "
+                what = "no " if estimate.value is None else "no interval for "
                 names_by_reason.setdefault((what, estimate.without), []).append(
                     FIGURE_TITLES[figure]
                 )
@@ -307,18 +310,18 @@ def build_document(study: Study, folder: Path | None = None) -> document.PageDoc
             for cost in study.costs
         ]
         sections.append(
-            document.Section("What a sample takes", [document.Table("Metric", COST_COLUMNS, rows)])
+            document.Section("Cost per sample", [document.Table("Metric", COST_COLUMNS, rows)])
         )
     return document.PageDocument(
         "study",
-        "Scores against labels: " + ", ".join(Path(run).name for run in study.runs),
+        "Scores compared with labels: " + ", ".join(Path(run).name for run in study.runs),
         {
             "runs": ", ".join(study.runs),
             "answers": f"{study.answers:,}",
             "questions": f"{study.questions:,}",
             "resamples": f"{study.resamples:,}, seed {study.seed}",
         },
-        "Which score distinguishes right answers from wrong ones, and how reliably.",
+        "How well each score separates right answers from wrong ones.",
         study.notes,
         sections,
     )
@@ -356,8 +359,8 @@ def _build_label_blocks(study_of_label: LabelStudy, folder: Path | None) -> list
         spread for column in drawn if (spread := _build_spread_chart(column, study_of_label.label))
     ]:
         note = Markup(
-            "Line: from the least to the largest score; box: the middle half; {}median. The axis "
-            "is that of each score, from its least to its largest."
+            "Line: from the lowest to the highest score; box: the middle half of the scores; "
+            "{}median. Each score has its own axis."
         ).format(document.MEAN)
         parts.append(document.Chart("Score by label", note, [document.Panels(spreads)]))
     # 5. Which scores are right where others are wrong, with examples.
@@ -368,16 +371,16 @@ def _build_label_blocks(study_of_label: LabelStudy, folder: Path | None) -> list
         ]
         examples = [
             document.FoldedBlock(
-                f"{each.first} right, {each.second} wrong: {each.count:,} of {each.wrong:,}",
+                f"{each.first} right, {each.second} wrong: {each.count:,} of {each.wrong:,} errors",
                 [_build_example(case, each.first, each.second, folder) for case in each.cases],
             )
             for each in study_of_label.parting
             if each.cases
         ]
         about = (
-            "A score is taken to accept as many answers as are right by their labels. A cell "
-            "counts answers about which the score of its row is right and that of its column "
-            "wrong; the stronger its colour, the more of the column’s errors."
+            "Each score accepts as many answers, its best ones, as are labelled right. A cell "
+            "counts the answers that the score of its row judges correctly and the score of its "
+            "column does not; a stronger colour means a larger share of the column’s errors."
         )
         heat = document.DrawingBlock(heat_svg(counts), "scroll")
         parts.append(
@@ -390,7 +393,7 @@ def _build_label_blocks(study_of_label: LabelStudy, folder: Path | None) -> list
     if reasons := describe_missing(study_of_label):
         parts.append(
             document.FoldedBlock(
-                "Figures that are missing, and why",
+                "Missing figures, and the reasons",
                 [document.LinkItem(reason) for reason in reasons],
             )
         )
@@ -420,14 +423,14 @@ def _build_tables(study_of_label: LabelStudy) -> Iterator[document.Table]:
         *(FIGURE_TITLES[name] for name in figure_names[1:]),
     ]
     yield document.Table(
-        "Score", columns, build_score_rows(study_of_label, figure_names), "In numbers"
+        "Score", columns, build_score_rows(study_of_label, figure_names), "All scores"
     )
     if study_of_label.tests:
         title = f"Differences in {FIGURE_TITLES[study_of_label.headline]}"
-        note = "On the answers that both have; p-values corrected for their number (Holm)."
+        note = "On the answers that have both scores; p-values corrected for their number (Holm)."
         yield document.Table("Scores", TEST_COLUMNS, build_test_rows(study_of_label), title, note)
     if study_of_label.covariates:
-        note = "Parts of which neither end is better; in no test, and in no correction."
+        note = "Parts without a better direction; they are not tested."
         yield document.Table(
             "Part", COVARIATE_COLUMNS, build_covariate_rows(study_of_label), "Covariates", note
         )
@@ -457,7 +460,8 @@ def _build_roc(columns: Sequence[ScoreColumn], label: Label) -> Iterator[Plot]:
     if lines:
         yield Plot(
             "ROC",
-            "Share of right answers accepted by share of wrong ones, as the threshold falls.",
+            "Share of right answers accepted against share of wrong answers accepted, for each "
+            "threshold.",
             "wrong answers accepted",
             "right answers accepted",
             lines,

@@ -126,8 +126,8 @@ def build_table_answers(
     notes = []
     if rater:
         notes.append(
-            f"{amount(len(table.rows), 'row')} are {amount(len(rows), 'answer')}: the column "
-            f"{rater} names several raters of an answer"
+            f"{amount(len(table.rows), 'row')} with {amount(len(rows), 'answer')}: the column "
+            f"{rater} names several raters per answer"
         )
     places_by_run = {table.name: range(len(rows))}
     return StudyAnswers(
@@ -156,7 +156,7 @@ def _find_rater_column(table: AnswerTable) -> str:
     if has_people and "id" not in table.names and len(answers) < len(table.rows):
         raise InputError(
             f"{table.name}: {columns[0]} names {len(raters)} raters, but without a column id "
-            "it is open which rows are of one answer; add it"
+            "rows cannot be matched to answers; add this column"
         )
     return ""
 
@@ -181,7 +181,7 @@ def _collect_raters(
         if name in result:
             raise InputError(
                 f"{row.where}: {rater} {name[:MAX_CELL_SHOWN]!r} rated {row.id[:MAX_CELL_SHOWN]!r} "
-                "twice; expected one row for each rater of an answer"
+                "twice; expected one row per rater and answer"
             )
         if column[place] is not None:
             result[name] = column[place]

@@ -77,9 +77,9 @@
         const response = await fetch(url, { method: "POST", body });
         const text = await response.text();
         if (response.ok || response.status < 500) return { ok: response.ok, status: response.status, url: response.url, text };
-        say(`Not stored: ${text} It is sent again.`);
+        say(`Not stored: ${text} Trying again.`);
       } catch {
-        say("Not stored yet: the server does not answer. It is sent again; leave this page open.");
+        say("Not stored yet: the server does not answer. Trying again; keep this page open.");
       }
       await wait(RETRY_MS);
     }
