@@ -120,7 +120,7 @@ def test_every_metric_that_flags_answers_says_by_which_line() -> None:
     for name in metric_names():
         line = load_metric_class(name)().line
         assert line, name
-        assert "names a problem in it" not in line, f"{name} has the general words alone"
+        assert "finds a problem in it" not in line, f"{name} has the general words alone"
     assert "0.7" in Faithfulness(threshold=0.7).line
     assert "below 3 (threshold)" in Judge(threshold=3).line
 
@@ -130,7 +130,7 @@ def test_a_metric_without_a_line_says_so() -> None:
     drawn, none, absent = lines_of(
         {"flagging": "A", "probe": "B", "gone": "C"}, {"flagging": Flagging(), "probe": Probe()}
     )
-    assert drawn.sentence == "An answer needs a look if flagging names a problem in it."
+    assert drawn.sentence == "An answer needs a look if flagging finds a problem in it."
     assert none.sentence.startswith("The method draws no line")
     assert absent.sentence.startswith("The metric is not installed here")
 

@@ -140,7 +140,7 @@ def test_references_that_decline_stand_beside_the_mean_and_one_that_always_does_
     always = declined(*range(0, 60, 10)).summaries["fewl"]
     assert always.details == {
         "remarks": [
-            "reference b is absent from 6 of 6 scores (declined: 6): the others have its weight"
+            "reference b is absent from 6 of 6 scores (declined: 6): its weight goes to the others"
         ],
         "absent": {"b": {"declined": 6}},
         "incomplete": 6,
@@ -246,7 +246,7 @@ def test_a_silent_judge_of_a_panel_stands_beside_the_mean_and_fails_the_gate(
     out = tmp_path / "run"
     run = score(answers([5, 4] * 10), metrics=Judge(), judge=judges, cache=None, out=out)
     details = run.summaries["judge"].details
-    sentence = f"judge y is absent from 20 of 20 scores ({phrase}): the others have its weight"
+    sentence = f"judge y is absent from 20 of 20 scores ({phrase}): its weight goes to the others"
     assert details["remarks"] == [sentence]
     assert (details["absent"], details["incomplete"]) == ({"y": {kind: 20}}, 20)
     result = gate(out, [parse_bound("judge.mean=1", at_least=True)])

@@ -98,7 +98,7 @@ def test_asides() -> None:
     assert citations(said, asides=False) == (25, 100)
     rows = trace(assessed(item(said), A), "sentence")
     assert [row["supported"] for row in rows] == [None, None, True, None]
-    assert rows[1]["why"] == "it leads on to what follows"
+    assert rows[1]["why"] == "it only introduces what follows"
     # nor does a citation make a claim of a question or a greeting
     assert citations("Is it so [1]? A is [1].") == (100, 100)
 

@@ -221,7 +221,7 @@ class GroundingAssessor:
         )
         for text, topic in topics:
             if sentence := find_covering_sentence(topic, all_sentences):
-                result[text] = f"passage [{sentence.passage + 1}] speaks of “{topic}”"
+                result[text] = f"passage [{sentence.passage + 1}] mentions “{topic}”"
         return result
 
     @cached_property
