@@ -91,7 +91,10 @@ def test_a_doubted_claim_stands_beside_its_passage_with_the_words_that_differ(
          "It was built in [1902] by [Ernst] Keller."],
     ]  # fmt: skip
     text = " ".join(Outline(page).text.split())
-    assert "✕ contradicted entailment 0.01 passage [2] says otherwise (contradiction 0.97) claim" in text
+    assert (
+        "✕ contradicted entailment 0.01 passage [2] says otherwise (contradiction 0.97) claim"
+        in text
+    )
     assert "passage [2] The mill It was built in" in text
     assert 'href="#a1-d2"' in page.split('class="comparison"')[1]
     # The claim that nobody doubts is folded.

@@ -14,7 +14,7 @@ from trustassay.text.refusals import (
 )
 from trustassay.text.sentences import load_splitter
 
-NO_ANSWER = "not assessable: there is no answer (an engine without passages replies Empty Response)"
+NO_ANSWER = "not assessable: there is no answer (an engine without passages says Empty Response)"
 
 Detector = Callable[[str], str | None]
 """A function from a response to the words that refuse, or ``None`` if it answers."""

@@ -90,7 +90,10 @@ def test_the_sentence_and_the_passage_that_decide_are_the_evidence() -> None:
     first, second, *said = found.evidence
     assert (first["text"], first["verdict"]) == (PARIS, "generator: used wrongly")
     assert (first["passages"], first["quote"]) == ([2], PARIS)
-    assert first["why"] == f"passage [2] supports it (entailment 0.80); the answer says “{LYON}” (0.10)"
+    assert (
+        first["why"]
+        == f"passage [2] supports it (entailment 0.80); the answer says “{LYON}” (0.10)"
+    )
     assert found.reason == f"it lacks 1 of 2 facts of the gold answer: “{PARIS}” {first['why']}"
     assert (second["text"].strip(), second["verdict"]) == (GAUL, "in the answer")
     assert [one["verdict"] for one in said] == ["in the gold answer", "hallucination", "noise"]
