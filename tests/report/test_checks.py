@@ -46,8 +46,8 @@ CONTRADICTED = JudgedClaim(
     quote="It was built in 1902 by Ernst Keller.",
 )
 SUPPORTED = JudgedClaim(
-    "It has 3 wheels.", "supported", None, 0.98, 0.0, "passage [2] supports it (entailment 0.98)", [2],
-    "It had three wheels.",
+    "It has 3 wheels.", "supported", None, 0.98, 0.0,
+    "passage [2] supports it (entailment 0.98)", [2], "It had three wheels.",
 )  # fmt: skip
 
 

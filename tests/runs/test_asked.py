@@ -90,7 +90,7 @@ def test_a_reference_that_answers_every_second_call_fails_every_second_sample() 
     assert [a.error is not None for a in run.assessments] == [True, False] * 3
     # Neighbours are at least 37 degrees away: that of 10 is 50, those of 50 are 0 and 10.
     assert run.summaries["fewl"].details["remarks"] == [
-        "1 of 3 penalties are means over fewer questions (missing answers of references: 1); "
+        "1 of 3 penalties are means over fewer questions (1 reference answer missing); "
         "trustassay rescore RUN computes them again"
     ]
 
@@ -115,7 +115,7 @@ def test_a_reference_without_an_answer_to_any_neighbour_fails_the_sample() -> No
     assert "reference b gave no answer to any neighbouring question" in run.assessments[0].error
     allowed = referred(broken_at(*others), ALLOWED).assessments[0]
     assert allowed.parts["unanswered_neighbours"] == 2
-    assert "no penalty of b" in allowed.reason
+    assert "no penalty from b" in allowed.reason
 
 
 def test_a_blank_answer_of_the_input_is_absent_and_counted_and_no_failed_call() -> None:

@@ -127,8 +127,8 @@ def test_a_fact_check_is_read_twice(tmp_path: Path) -> None:
     assert (told(tmp_path, "factcheck")["lifted"], told(tmp_path, "factcheck")["set"]) == (1, 1)
     parts, reason = found["q1"]["parts"], found["q1"]["reason"]
     assert parts["entailment"] == pytest.approx(0.5)  # .1 and .9 together
-    assert reason.startswith("read twice: the passages support the answer (entailment 0.50")
-    assert "the first reader: passage 1 contradicts the answer (0.90)" in reason
+    assert reason.startswith("both readers: the passages support the answer (entailment 0.50")
+    assert "first reader: passage 1 contradicts the answer (contradiction 0.90)" in reason
     assert not any(row.get("decides") for row in found["q1"]["evidence"])
 
 

@@ -167,7 +167,7 @@ def test_a_refusal_has_no_score() -> None:
 def test_an_answer_without_passages_is_counted_apart(documents: tuple[str, ...]) -> None:
     found = assessed("The lamp is in the red house.", *documents)
     assert (found.verdict, found.score, found.error) == (None, None, None)
-    assert found.reason.startswith("without passages:")
+    assert found.reason == "no passages to judge the answer by"
     rows = [
         {"question": f"{n}?", "response": "It is red.", "documents": ["It is red."] * (n % 2)}
         for n in range(24)
