@@ -465,52 +465,52 @@ def test_missing_documents_or_response_are_reported_before_anything_starts() -> 
             item("A is [1]. C is."),
             {},
             2 / 3,
-            "1 of 2 statements supported; 1 of 1 citation precise",
+            "supported statements: 1 of 2; precise citations: 1 of 1",
         ),
-        (item("C is."), {}, 0, "0 of 1 statement supported; no citation"),
+        (item("C is."), {}, 0, "supported statements: 0 of 1; no citation"),
         # Answerable is known, correctness is not: (1 + 1)/2, (1 + 0)/2.
         (
             item("A is [1].", docs(1, [1])),
             {},
             1,
-            "1 of 1 statement supported; 1 of 1 citation precise",
+            "supported statements: 1 of 1; precise citations: 1 of 1",
         ),
         (
             item("A is [1].", docs(1, [0])),
             {},
             0.5,
-            "answered although no document supports a gold answer; 1 of 1 statement supported; "
-            "1 of 1 citation precise",
+            "answered although no document supports a gold answer; supported statements: 1 of 1; "
+            "precise citations: 1 of 1",
         ),
         # Two supported golds, one given: (1/2 + 1 + 1)/3. The third gold is not supported.
         (
             item("A is [1].", docs(1, [1, 1, 0]), answers=["A is", "y", "z"]),
             {},
             5 / 6,
-            "gives 1 of 2 supported gold answers; 1 of 1 statement supported; "
-            "1 of 1 citation precise",
+            "supported gold answers given: 1 of 2; supported statements: 1 of 1; "
+            "precise citations: 1 of 1",
         ),
         # Unanswerable, though the gold answer is given: (0 + 0 + 1)/3.
         (
             item("A is [1].", docs(1, [0]), answers=["A is"]),
             {},
             1 / 3,
-            "answered although no document supports a gold answer; 1 of 1 statement supported; "
-            "1 of 1 citation precise",
+            "answered although no document supports a gold answer; supported statements: 1 of 1; "
+            "precise citations: 1 of 1",
         ),
         # A list: P 1/2, R5 1/1, F1 2/3; answerable 1; citations 0: (2/3 + 1 + 0)/3 = 5/9.
         (
             item("heat, ran", docs(1, [1]), answers=["Heat"]),
             {"correctness": "em5"},
             5 / 9,
-            "gives 1 of 1 supported gold answer; 0 of 2 statements supported; no citation",
+            "supported gold answers given: 1 of 1; supported statements: 0 of 2; no citation",
         ),
         # Correctness none, with gold answers and flags: (1 + 1)/2.
         (
             item("A is [1].", docs(1, [1]), answers=["zzz"]),
             {"correctness": "none"},
             1,
-            "1 of 1 statement supported; 1 of 1 citation precise",
+            "supported statements: 1 of 1; precise citations: 1 of 1",
         ),
     ],
 )

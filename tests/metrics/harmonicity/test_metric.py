@@ -107,7 +107,7 @@ def test_a_blank_resample_is_left_out_and_counted() -> None:
     found = recorded("yes", ["", "yes", "no"])
     assert found.score == recorded("yes", ["yes", "no"]).score
     assert (found.parts["empty"], found.parts["perturbations"]) == (1, 2)
-    assert "1 empty answer left out" in found.reason
+    assert "empty answers left out: 1" in found.reason
     assert found.evidence[-1] == {"empty": "resamples[0]"}
 
 
@@ -299,7 +299,7 @@ def test_silence_at_a_perturbed_prompt_is_noted_and_the_prompt_replaced() -> Non
     assert run.summary["harmonicity"]["empty"] == len(lost)
     assert run.summary["harmonicity"]["refused"] == 0
     assert run.summary["harmonicity"]["perturbations"] == 10
-    assert any("1 empty answer replaced" in a.reason for a in run.assessments)
+    assert any("empty answers replaced: " in a.reason for a in run.assessments)
 
 
 def test_a_model_that_is_silent_at_every_perturbed_prompt_fails_the_sample() -> None:
@@ -320,7 +320,7 @@ def test_cut_answers_are_counted() -> None:
     run = asked(Cutting(), 2, "harmonicity:perturbations=3,max_tokens=7")
     assert [a.parts["cut"] for a in run.assessments] == [4, 4]
     assert run.summary["harmonicity"]["cut"] == 8
-    assert "4 answers cut at 7 tokens" in run.assessments[0].reason
+    assert "answers cut at 7 tokens: 4" in run.assessments[0].reason
     assert [row.get("cut") for row in run.assessments[0].evidence] == [None, True, True, True]
 
 

@@ -20,7 +20,6 @@ from trustassay.metrics.grounding.options import Rules
 from trustassay.statistics import Bools, Floats
 from trustassay.text.citations import strip_citations, strip_citations_as_in_paper
 from trustassay.text.lists import split_list, split_list_as_in_paper
-from trustassay.text.numbers import amount
 from trustassay.text.words import normalise
 
 Terms = dict[str, tuple[Floats, Bools]]
@@ -268,9 +267,9 @@ def score_answer(parts: Mapping[str, float], correctness: str) -> tuple[float | 
     precision = share(parts["precise_citations"], parts["citations"])
     applicable = [share(2 * recall * precision, recall + precision)]
     phrases = [
-        f"{parts['supported_statements']:.0f} of "
-        f"{amount(parts['statements'], 'statement')} supported",
-        f"{parts['precise_citations']:.0f} of {amount(parts['citations'], 'citation')} precise"
+        # The same words for any number: the report groups answers by reasons without numbers.
+        f"supported statements: {parts['supported_statements']:.0f} of {parts['statements']:.0f}",
+        f"precise citations: {parts['precise_citations']:.0f} of {parts['citations']:.0f}"
         if parts["citations"]
         else "no citation",
     ]
@@ -289,7 +288,7 @@ def score_answer(parts: Mapping[str, float], correctness: str) -> tuple[float | 
             correct = share(2 * precision * recall, precision + recall)
         applicable.append(correct)
         if answerable:
-            phrases.insert(0, f"gives {hits:.0f} of {amount(supported, 'supported gold answer')}")
+            phrases.insert(0, f"supported gold answers given: {hits:.0f} of {supported:.0f}")
     return sum(applicable) / len(applicable), "; ".join(phrases)
 
 

@@ -39,7 +39,6 @@ from trustassay.metrics.harmonicity.asking import (
     read_recorded,
 )
 from trustassay.statistics.resampling import generator
-from trustassay.text.numbers import amount
 
 _COUNT_FIGURES = (
     Figure("perturbations", "perturbed prompts per question", ""),
@@ -358,16 +357,17 @@ def _build_reason(
     original: str, answers: Sequence[PerturbedAnswer], asking: PromptPerturber, *, turned: bool
 ) -> str:
     n, same = len(answers), sum(answer.answer.strip() == original.strip() for answer in answers)
-    message = f"{same} of {amount(n, 'answer')} to perturbed prompts equal the original answer"
+    # The same words for any number: the report groups answers by reasons without numbers.
+    message = f"answers to perturbed prompts that equal the original answer: {same} of {n}"
     if asking.refused:
-        message += f"; {amount(len(asking.refused), 'perturbed prompt')} refused and replaced"
+        message += f"; perturbed prompts refused and replaced: {len(asking.refused)}"
     if asking.empty:
         treatment = "left out" if asking.sample.resamples else "replaced"
-        message += f"; {amount(len(asking.empty), 'empty answer')} {treatment}"
+        message += f"; empty answers {treatment}: {len(asking.empty)}"
     if cut := asking.count_cut(answers):
-        message += f"; {amount(cut, 'answer')} cut at {asking.metric.max_tokens} tokens"
+        message += f"; answers cut at {asking.metric.max_tokens} tokens: {cut}"
     if unseen := sum(answer.unseen for answer in answers):
-        message += f"; the endpoint may have stripped {amount(unseen, 'perturbed prompt')}"
+        message += f"; perturbed prompts that the endpoint may have stripped: {unseen}"
     if turned:
         message += "; the angle is beyond 90 degrees, where gamma falls again"
     return message

@@ -49,7 +49,6 @@ from trustassay.metrics.judge.votes import (
 )
 from trustassay.statistics import Floats, Places, agreement
 from trustassay.text.cleaning import fold_text
-from trustassay.text.numbers import amount
 
 MAX_DRAWN_ANSWERS = 60
 """Answers whose votes the report draws: the first ones."""
@@ -494,7 +493,7 @@ class Judge(JudgeOptions):
             # The bool times the text leaves it out for nominal rubrics.
             message += "; the votes do not decide whether the answer passes" * self.scale.ordinal
         if unreadable:
-            message += f"; {amount(unreadable, 'reply', 'replies')} could not be read"
+            message += f"; unreadable replies: {unreadable}"
         for judge in own_judges:
             message += f"; the judge {judge} wrote this answer itself"
         return message.removeprefix("; ")
