@@ -207,11 +207,11 @@ class Faithfulness(FaithfulnessOptions):
     verdicts: ClassVar[Sequence[str]] = ANSWER_VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     figures: ClassVar[Mapping[str, Figure]] = index_figures(
-        Figure("mean", "mean share of an answer's sentences that the passages support", "",
+        Figure("mean", "mean share of sentences that the passages support", "",
             headline=True, statistic=Mean()),
         Figure("supported", "answers whose sentences are all supported", headline=True,
             statistic=Share("supported")),
-        Figure("not_found", "answers with an unsupported sentence, and none contradicted",
+        Figure("not_found", "answers whose worst sentence is in no passage",
             headline=True, statistic=Share("not found"), better="lower"),
         Figure("contradicted", "answers with a sentence that a passage contradicts", headline=True,
             statistic=Share("contradicted"), better="lower"),

@@ -358,7 +358,7 @@ def _build_reason(
 ) -> str:
     n, same = len(answers), sum(answer.answer.strip() == original.strip() for answer in answers)
     # The same words for any number: the report groups answers by reasons without numbers.
-    message = f"answers to perturbed prompts that equal the original answer: {same} of {n}"
+    message = f"{same} of {n} answers to perturbed prompts are identical to the original answer"
     if asking.refused:
         message += f"; perturbed prompts refused and replaced: {len(asking.refused)}"
     if asking.empty:

@@ -211,14 +211,13 @@ _RATE_POPULATIONS = {
 
 
 FIGURES: Mapping[str, Figure] = index_figures(
-    Figure("win_rate", "share of won questions among those won or lost; 50 means equally good",
-        headline=True),
+    Figure("win_rate", "share won of the questions won or lost; 50 means equal", headline=True),
     Figure("wins", "questions won: the answer is preferred in both orders", "", headline=True),
     Figure("losses", "questions lost: the other answer is preferred in both orders", "",
         headline=True),
     Figure("unsure", "not counted: the judge is not sure, or the answers are equal", "",
         headline=True),
-    Figure("inconsistent", "not counted: the judge chose the same place in both orders", "",
+    Figure("inconsistent", "not counted: the same place chosen in both orders", "",
         headline=True),
     Figure("unreadable", "not counted: a reply names no choice", "", headline=True),
     Figure("first_both", "inconsistent questions in which the first place was chosen twice", ""),

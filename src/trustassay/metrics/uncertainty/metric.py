@@ -688,7 +688,7 @@ def _build_reason(
     if reply_rows and reply_rows[0].meaning is not None:
         same = sum(row_of_reply.times for row_of_reply in reply_rows if row_of_reply.meaning == 0)
         others = amount(parts["replies"], "other reply", "other replies")
-        message += f"; {same} of {others} with the same meaning"
+        message += f"; {same} of {others} have the same meaning"
     if empty := int(parts["empty"]):
         message += f"; {amount(empty, 'empty reply', 'empty replies')} left out"
     return message
