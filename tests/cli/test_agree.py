@@ -164,11 +164,11 @@ def test_all_faults_of_a_rubric_are_named_at_once(cli: Cli, tmp_path: Path) -> N
     for words in (
         "unknown key 'show'; did you mean shows",
         "name: expected letters",
-        "task: expected text (it is missing)",
+        "task: expected text (missing)",
         "levels[0]: expected either a score or a word",
         "levels[0].word: expected a word, in quotes if yes or no, got 'True'",
         "levels[1].score: expected a whole number, got '1.5'",
-        "levels[1].means: expected text (it is missing)",
+        "levels[1].means: expected text (missing)",
     ):
         assert words in " ".join(said.err.split()), words
     assert "unknown rubric 'trut'" in cli("rubric", "check", "trut").err

@@ -41,7 +41,7 @@ def test_fail_lists_the_answers_and_writes_the_files(cli: Cli, runs: Path, tmp_p
     assert said.status == 1
     assert "10 answers got worse, 0 better, 20 stayed the same" in said.err
     assert "Where is town 0? (t0)" in said.err
-    assert "answered 1.00 → answered 0.00: 0 of 1 statements supported" in said.err
+    assert "answered 1.00 → answered 0.00: supported statements: 0 of 1" in said.err
     content = json.loads(said.out)
     assert content["result"] == "fail"
     assert len(content["against"][0]["answers"]["grounding"]["worse"]) == 10

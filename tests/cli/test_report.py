@@ -166,6 +166,8 @@ def test_several_runs_make_one_page(cli: Cli, run: Path) -> None:
 def test_the_terminal_says_how_sure_the_judge_is(cli: Cli, run: Path) -> None:
     said = cli("rescore", "run", "--metric", "grounding:threshold=0.6", "--out", "again")
     words = " ".join(said.err.split())
-    assert "Judge lexical on partly reworded answers: 76 % of pairs right (chance 50 %)" in words
-    assert "Better: --entailer embedded; docs/models/entailers.md" in words
+    assert (
+        "Judge lexical picks the true answer in 76 % of pairs of partly reworded answers" in words
+    )
+    assert "Better verdicts: --entailer embedded; see docs/models/entailers.md" in words
     assert max(map(len, said.err.splitlines())) < 200

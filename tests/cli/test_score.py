@@ -341,9 +341,13 @@ CRASHES: list[tuple[str, Any, str | None]] = [
     (
         "no alias",
         {**ITEM, "qa_pairs": [{"short_answers": []}, {"short_answers": ["x"]}]},
-        "qa_pairs[0].short_answers: has no alias",
+        "qa_pairs[0].short_answers: has no alias (expected one or more)",
     ),
-    ("no alias plain", {**PLAIN, "answers": [[], ["x"]]}, "answers[0]: has no alias"),
+    (
+        "no alias plain",
+        {**PLAIN, "answers": [[], ["x"]]},
+        "answers[0]: has no alias (expected one or more)",
+    ),
     (
         "numeric alias",
         {**ITEM, "qa_pairs": [{"short_answers": [7]}, {"short_answers": ["x"]}]},

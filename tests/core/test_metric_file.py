@@ -137,7 +137,9 @@ def test_no_file_is_executed_because_a_run_names_it(
     forget()
     mine.write_text("from pathlib import Path\nPath('executed').touch()\n" + FILE)
     settings = json.loads(Path("run/run.json").read_bytes())["metrics"]["relevancy"]
-    with pytest.raises(UnknownNameError, match=r"not executed because a run names it.*--metric"):
+    with pytest.raises(
+        UnknownNameError, match=r"not executed only because a run names it.*--metric"
+    ):
         metric_from_settings("relevancy", settings)
     with pytest.raises(UnknownNameError, match=r"give --metric python:mine.py:Relevancy"):
         rescore("run", out="again")

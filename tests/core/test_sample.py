@@ -88,7 +88,7 @@ def test_every_record_is_a_sample_or_a_list_of_problems(raw: dict[str, Any]) -> 
         ({"response": [3]}, ["response: expected text, got a list"]),
         ({"answers": [""]}, ["answers[0]: is blank"]),
         ({"answers": [["a", " "]]}, ["answers[0][1]: is blank"]),
-        ({"answers": [[]]}, ["answers[0]: has no alias"]),
+        ({"answers": [[]]}, ["answers[0]: has no alias (expected one or more)"]),
         ({"answers": [{"a": 1}]}, ["answers[0]: expected text, got an object"]),
         ({"answers": [[["a"]]]}, ["answers[0][0]: expected text, got a list"]),
         ({"claims": ["a", None]}, ["claims[1]: expected text, got null"]),

@@ -293,16 +293,20 @@ class Divides(Echo):
 @pytest.mark.parametrize(
     ("rule", "make", "words"),
     [
-        ("options_survive_json", Pairs, "options change in JSON: .*places"),
+        ("options_survive_json", Pairs, "options change when written as JSON: .*places"),
         ("results_keep_the_contract", OffTheScale, "q0: echo: the score must lie between"),
-        ("results_keep_the_contract", Undeclared, "part_directions does not name 'strange'"),
+        ("results_keep_the_contract", Undeclared, "part_directions lacks 'strange'"),
         ("results_keep_the_contract", AnotherVerdict, "'perhaps' is not in verdicts"),
         ("results_keep_the_contract", NoJson, "q0: echo failed: .*not JSON serializable"),
-        ("results_keep_the_contract", NoLine, "line does not say the rule"),
+        ("results_keep_the_contract", NoLine, "returns a problem, but line is empty"),
         ("resumed_results_are_equal", Drawn, "the resumed run gives other results"),
         ("the_order_of_samples_changes_nothing", Counted, "depends on the order"),
         ("the_plan_counts_the_calls", AsksAgain, "planned: .*4.*, made: .*8"),
-        ("a_failed_call_is_a_failed_sample", Zero, "q0: scored 0.0, though its calls failed"),
+        (
+            "a_failed_call_is_a_failed_sample",
+            Zero,
+            "q0: has the score 0.0 although its calls failed",
+        ),
         ("empty_text_is_no_accident", Divides, "q0, '': echo failed: ZeroDivisionError"),
     ],
 )

@@ -38,10 +38,10 @@ def test_the_figures_are_those_of_the_shipped_weights() -> None:
 def test_the_sentence_names_the_best_the_worst_and_what_is_missed() -> None:
     told = find_entailer_quality("embedded:3", ["faithfulness"])
     assert told.sentence == (
-        "The entailer embedded:3 agrees with people at an AUC of .91 on answers of dialogue models "
-        "and .63 on claims about health (.5 is chance, 1 is perfect); on 300 hand-written minimal "
-        "pairs hardly better than chance, AUC .551; it misses changed roles, swapped names, "
-        "pronouns, reported speech, conditions and exceptions."
+        "The judge embedded:3 agrees with human labels with an AUC of .91 on answers of dialogue "
+        "models and .63 on claims about health (.5 is chance, 1 is perfect). On 300 hand-written "
+        "minimal pairs its AUC is .551, hardly better than chance. It misses changed roles, "
+        "swapped names, pronouns, reported speech, conditions and exceptions."
     )
     assert find_entailer_quality("embedded:3", ["grounding"]).sets[0].auc == 0.92
 
@@ -71,7 +71,7 @@ def test_the_documentation_of_faithfulness_has_its_figures() -> None:
 def test_another_entailer_was_not_measured_here() -> None:
     told = find_entailer_quality("hf:some/model", ["grounding"])
     assert not told.sets
-    assert "not measured here" in told.sentence
+    assert "has not been compared with human labels" in told.sentence
     assert "trustassay entailers FILE --entailer URI" in told.sentence
 
 
@@ -106,24 +106,27 @@ def test_two_lines_of_a_terminal_say_what_it_misses_and_what_to_do(
     quality = find_entailer_quality(name, metrics, {"usd": 12.34}, kind=kind)
     misses, better = quality.lines
     assert misses.startswith(f"Judge {name}")
-    assert max(len(misses), len(better)) <= 80
-    command, _, page = better.partition("; ")
+    assert max(len(misses), len(better)) <= 100
+    command, _, page = better.partition("; see ")
     assert (DOCS / page).exists()
-    assert re.match(r"(Better|Larger): --\w+|Measure it: trustassay entailers", command)
+    assert re.match(
+        r"(Better verdicts|Larger judge): --\w+|Measure it on your labels: trustassay entailers",
+        command,
+    )
 
 
 def test_better_is_said_only_of_what_was_measured() -> None:
     def better(kind: InputKind, *metrics: str, second: str | None = None) -> str:
         return find_entailer_quality(SHIPPED, metrics, second=second, kind=kind).lines[1]
 
-    local = "Better: --second qwen2.5-coder-1.5b (1.1 GB, offline); "
-    larger = "Larger: --entailer openai:gpt-4o-mini (key); "
+    local = "Better verdicts: --second qwen2.5-coder-1.5b (1.1 GB, runs offline); "
+    larger = "Larger judge: --entailer openai:gpt-4o-mini (needs a key); "
     assert better("copied", "faithfulness").startswith(local)
     assert better("reworded", "faithfulness").startswith(larger)
     assert better("copied", "faithfulness", second="gguf:model.gguf").startswith(larger)
     # Takes no second reader.
     assert better("copied", "rag").startswith(larger)
-    assert better("tools", "faithfulness").startswith("Better: --metric tool_use; ")
+    assert better("tools", "faithfulness").startswith("Better verdicts: --metric tool_use; ")
     # The second reader was better on planted errors and on replies in dialogues, and on no other.
     planted = value_of("second-planted-1.5b", "figures")
     alone = planted["first reader alone"]
@@ -140,5 +143,6 @@ def test_better_is_said_only_of_what_was_measured() -> None:
 def test_a_metric_without_passages_has_the_figures_of_all_sets() -> None:
     misses, _ = find_entailer_quality(SHIPPED, ["judge"], kind="copied").lines
     assert misses == (
-        f"Judge {SHIPPED}: 64 % (claims about health) to 92 % of true-false pairs right"
+        f"Judge {SHIPPED} picks the true answer in 64 % (claims about health) to 92 % of pairs "
+        "(chance: 50 %)"
     )

@@ -309,8 +309,8 @@ def test_json_and_csv_are_tables(form: str) -> None:
 def test_the_reason_names_the_cells() -> None:
     result = check("Borealis has a lower price than Aurora.", LAMPS)
     assert result is not None
-    assert result.reason == "Borealis, Price (USD): $35 is above 20 of Aurora"
-    assert result.quote == "Price (USD) of Borealis: $35, of Aurora: 20"
+    assert result.reason == "Price (USD): $35 for Borealis is above 20 for Aurora"
+    assert result.quote == "Price (USD): $35 for Borealis, 20 for Aurora"
 
 
 def test_the_share_is_that_of_the_clauses_that_are_decided() -> None:
@@ -386,7 +386,7 @@ def test_a_table_decides_without_a_reader(claim: str, verdict: str) -> None:
     assert reader.asked == []
     assert finding.row.passages == [2]
     assert (finding.row.why or "").startswith("passage [2]: ")
-    assert (finding.row.quote or "").startswith("Price (USD) of ")
+    assert (finding.row.quote or "").startswith("Price (USD): ")
 
 
 def test_a_reader_judges_a_claim_that_says_more_than_the_comparison() -> None:

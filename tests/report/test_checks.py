@@ -41,13 +41,13 @@ CONTRADICTED = JudgedClaim(
     "The mill was built in 1920 by Anna Keller.",
     0.01,
     0.97,
-    why="passage [2] says otherwise (0.97)",
+    why="passage [2] says otherwise (contradiction 0.97)",
     passages=[2],
     quote="It was built in 1902 by Ernst Keller.",
 )
 SUPPORTED = JudgedClaim(
-    "It has 3 wheels.", "supported", None, 0.98, 0.0, "passage [2] supports it (0.98)", [2],
-    "It had three wheels.",
+    "It has 3 wheels.", "supported", None, 0.98, 0.0,
+    "passage [2] supports it (entailment 0.98)", [2], "It had three wheels.",
 )  # fmt: skip
 
 
@@ -91,7 +91,10 @@ def test_a_doubted_claim_stands_beside_its_passage_with_the_words_that_differ(
          "It was built in [1902] by [Ernst] Keller."],
     ]  # fmt: skip
     text = " ".join(Outline(page).text.split())
-    assert "✕ contradicted entailment 0.01 passage [2] says otherwise (0.97) claim" in text
+    assert (
+        "✕ contradicted entailment 0.01 passage [2] says otherwise (contradiction 0.97) claim"
+        in text
+    )
     assert "passage [2] The mill It was built in" in text
     assert 'href="#a1-d2"' in page.split('class="comparison"')[1]
     # The claim that nobody doubts is folded.

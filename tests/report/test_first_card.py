@@ -120,7 +120,7 @@ def test_every_metric_that_flags_answers_says_by_which_line() -> None:
     for name in metric_names():
         line = load_metric_class(name)().line
         assert line, name
-        assert "names a problem in it" not in line, f"{name} has the general words alone"
+        assert "finds a problem in it" not in line, f"{name} has the general words alone"
     assert "0.7" in Faithfulness(threshold=0.7).line
     assert "below 3 (threshold)" in Judge(threshold=3).line
 
@@ -130,7 +130,7 @@ def test_a_metric_without_a_line_says_so() -> None:
     drawn, none, absent = lines_of(
         {"flagging": "A", "probe": "B", "gone": "C"}, {"flagging": Flagging(), "probe": Probe()}
     )
-    assert drawn.sentence == "An answer needs a look if flagging names a problem in it."
+    assert drawn.sentence == "An answer needs a look if flagging finds a problem in it."
     assert none.sentence.startswith("The method draws no line")
     assert absent.sentence.startswith("The metric is not installed here")
 
@@ -225,8 +225,11 @@ def test_the_page_opens_with_the_worst_and_says_the_line(
     assert "not supported" in opening
     assert "low" in opening
     assert "(fine)" not in opening
-    assert "Judge embedded:3: 63 % (claims about health) to 92 % of true-false pairs" in opening
-    assert "hardly better than chance, AUC .551" in page
+    assert (
+        "Judge embedded:3 picks the true answer in 63 % (claims about health) to 92 % of pairs"
+        in opening
+    )
+    assert "its AUC is .551, hardly better than chance" in page
     assert page.index('class="opening"') < page.index('id="figures"') < page.index('id="list"')
     assert re.search(
         r"<h3><bdi>mean of the three.*?</h3>\s*<p class=\"key\"><bdi>trust_score", page
@@ -254,7 +257,7 @@ def test_a_run_counts_and_orders_all_its_answers(tmp_path: Path) -> None:
     assert "1 of 3 answers needs a look." in page
     listed = re.findall(r'<details class="answer" id="(a\d)"( data-problem)?', page)
     assert listed == [("a2", " data-problem"), ("a1", ""), ("a3", "")]
-    assert "The entailer lexical agrees with people" in page
+    assert "The judge lexical agrees with human labels" in page
 
 
 def test_a_metric_without_a_line_has_its_worst_answers_first(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_reference_that_answers_every_second_call_fails_every_second_sample() 
     assert [a.error is not None for a in run.assessments] == [True, False] * 3
     # Neighbours are at least 37 degrees away: that of 10 is 50, those of 50 are 0 and 10.
     assert run.summaries["fewl"].details["remarks"] == [
-        "1 of 3 penalties are means over fewer questions (missing answers of references: 1); "
+        "1 of 3 penalties are means over fewer questions (1 reference answer missing); "
         "trustassay rescore RUN computes them again"
     ]
 
@@ -115,7 +115,7 @@ def test_a_reference_without_an_answer_to_any_neighbour_fails_the_sample() -> No
     assert "reference b gave no answer to any neighbouring question" in run.assessments[0].error
     allowed = referred(broken_at(*others), ALLOWED).assessments[0]
     assert allowed.parts["unanswered_neighbours"] == 2
-    assert "no penalty of b" in allowed.reason
+    assert "no penalty from b" in allowed.reason
 
 
 def test_a_blank_answer_of_the_input_is_absent_and_counted_and_no_failed_call() -> None:
@@ -140,7 +140,7 @@ def test_references_that_decline_stand_beside_the_mean_and_one_that_always_does_
     always = declined(*range(0, 60, 10)).summaries["fewl"]
     assert always.details == {
         "remarks": [
-            "reference b is absent from 6 of 6 scores (declined: 6): the others have its weight"
+            "reference b is absent from 6 of 6 scores (declined: 6): its weight goes to the others"
         ],
         "absent": {"b": {"declined": 6}},
         "incomplete": 6,
@@ -246,7 +246,7 @@ def test_a_silent_judge_of_a_panel_stands_beside_the_mean_and_fails_the_gate(
     out = tmp_path / "run"
     run = score(answers([5, 4] * 10), metrics=Judge(), judge=judges, cache=None, out=out)
     details = run.summaries["judge"].details
-    sentence = f"judge y is absent from 20 of 20 scores ({phrase}): the others have its weight"
+    sentence = f"judge y is absent from 20 of 20 scores ({phrase}): its weight goes to the others"
     assert details["remarks"] == [sentence]
     assert (details["absent"], details["incomplete"]) == ({"y": {kind: 20}}, 20)
     result = gate(out, [parse_bound("judge.mean=1", at_least=True)])

@@ -92,7 +92,7 @@ def test_answers_that_do_not_cite_need_no_look_for_that() -> None:
     assert run.looks().look_counts.flagged == 0
     assert run.summary["grounding"]["num_samples"] == 4
     found = [one for one in run.assessments if one.metric == "grounding" and one.score is None]
-    assert {one.reason for one in found} == {"cites no document"}
+    assert {one.reason for one in found} == {"the answer cites no document"}
     assert len(found) == 36
 
 

@@ -14,8 +14,8 @@ from trustassay.metrics import Grounding
 
 FIRST = "A larger judge: --entailer openai:gpt-4o-mini, "
 LOCAL = (
-    "A second reader on this machine: `trustassay models get qwen2.5-coder-1.5b` (1.1 GB), then "
-    "--second qwen2.5-coder-1.5b."
+    "A second reader that runs on this machine: `trustassay models get qwen2.5-coder-1.5b` "
+    "(1.1 GB), then --second qwen2.5-coder-1.5b."
 )
 
 
@@ -39,10 +39,12 @@ def test_its_price_is_that_of_the_pairs_that_were_judged(tmp_path: Path) -> None
     # The prompt around a pair has 600 characters, and the pair about 60.
     assert found["usd"] == pytest.approx(pairs * 700 / 4 * 1000 / 1e6, rel=0.3)
     assert (found["samples"], found["prices"]) == (3, "")
-    words = f"{FIRST}about {found['usd']:.2f} USD for these 3. {LOCAL} Why this metric: they cite."
+    words = (
+        f"{FIRST}about {found['usd']:.2f} USD for 3 answers. {LOCAL} Why this metric: they cite."
+    )
     assert words in (tmp_path / "run" / "report.html").read_text()
     for text in (repr(run), run._repr_html_()):
-        assert f"Larger: --entailer openai:gpt-4o-mini (key, {found['usd']:,.2f} USD)" in text
+        assert f"--entailer openai:gpt-4o-mini (needs a key, {found['usd']:,.2f} USD)" in text
         assert "Why this metric: they cite." in text
 
 
@@ -65,9 +67,9 @@ def test_a_run_with_a_second_reader_is_offered_no_other(tmp_path: Path) -> None:
 
 def test_the_published_price_comes_with_the_day_of_its_table(tmp_path: Path) -> None:
     run = scored(tmp_path / "run")
-    words = f"{FIRST}less than 0.01 USD for these 3 (prices: genai-prices "
+    words = f"{FIRST}less than 0.01 USD for 3 answers (prices: genai-prices "
     assert words in (tmp_path / "run" / "report.html").read_text()
-    assert "(key, <0.01 USD)" in repr(run)
+    assert "(needs a key, <0.01 USD)" in repr(run)
 
 
 def test_answers_that_the_small_judge_does_not_read_count(tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ def test_a_fact_check_is_read_twice(tmp_path: Path) -> None:
     assert (told(tmp_path, "factcheck")["lifted"], told(tmp_path, "factcheck")["set"]) == (1, 1)
     parts, reason = found["q1"]["parts"], found["q1"]["reason"]
     assert parts["entailment"] == pytest.approx(0.5)  # .1 and .9 together
-    assert reason.startswith("read twice: the passages support the answer (entailment 0.50")
-    assert "the first reader: passage 1 contradicts the answer (0.90)" in reason
+    assert reason.startswith("both readers: the passages support the answer (entailment 0.50")
+    assert "first reader: passage 1 contradicts the answer (contradiction 0.90)" in reason
     assert not any(row.get("decides") for row in found["q1"]["evidence"])
 
 
@@ -369,7 +369,7 @@ def test_the_second_reads_alone_what_the_first_does_not_read(tmp_path: Path) -> 
     second = both_languages(tmp_path, in_languages(4, 30))
     found = {line["id"]: line for line in lines(tmp_path / "assessments.jsonl")}
     assert [found[f"s{i}"]["score"] for i in range(4)] == [1, 0, 1, 0]
-    told_why = "the second reader alone read it: the first does not read its language; how well"
+    told_why = "only the second reader read it: the first does not read its language; the quality"
     assert told_why in found["s0"]["reason"]
     assert found["s0"]["parts"]["second"] == 1
     assert "first" not in found["s0"]["evidence"][0]
@@ -422,7 +422,7 @@ def test_a_scorer_has_it_read_alone() -> None:
     with scorer(metrics=METRIC, **how) as open_scorer:
         found = open_scorer.score(in_languages(2, 0)[1])["faithfulness"]
     assert (found.score, english.asked.total()) == (0, 0)
-    assert "the second reader alone" in found.reason
+    assert "only the second reader read it" in found.reason
 
 
 def test_the_answers_nearest_to_the_line_are_read_first() -> None:

@@ -281,7 +281,7 @@ def test_metrics_with_different_templates_need_runs_of_their_own(tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"answers_prompt": "a.jinja"}, "answers_prompt: is for several answers"),
+        ({"answers_prompt": "a.jinja"}, "answers_prompt: applies to several answers"),
         ({"pairs_prompt": "a.jinja", "weights": "uniform"}, "weights=uniform asks for no pairs"),
     ],
 )

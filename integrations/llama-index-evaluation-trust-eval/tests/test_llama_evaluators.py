@@ -262,7 +262,7 @@ def test_an_engine_without_passages_refuses() -> None:
         )
         assert (result.score, result.feedback) == (
             1.0,
-            "refused rightly: no document supports a gold answer",
+            "rightly refused: no document supports a gold answer",
         )
         faithful = GroundedFaithfulnessEvaluator().evaluate_response(query, response)
         assert (faithful.score, faithful.invalid_reason) == (None, "refuses to answer")

@@ -69,7 +69,7 @@ class Absences:
         ordered = sorted(self._kinds.items())
         sentences = [
             f"{self._role} {name} is absent from {kinds.total():,} of {self.scored:,} scores "
-            f"({describe_kinds(kinds)}): the others have its weight"
+            f"({describe_kinds(kinds)}): its weight goes to the others"
             for name, kinds in ordered
         ]
         is_never_there = any(kinds.total() == self.scored for _, kinds in ordered)

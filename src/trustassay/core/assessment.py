@@ -313,7 +313,7 @@ def compute_summary(
         numbers, units_with_value = column[has_value], unit_of_each[has_value]
         if not len(numbers):
             result.add_figure(
-                key, None, 0, reason="no sample has it" if result.n else "no sample was scored"
+                key, None, 0, reason="no sample has a value" if result.n else "no sample was scored"
             )
             continue
         interval = compute_interval(statistic, numbers, units_with_value, score_range)
@@ -387,7 +387,7 @@ def compute_interval(
     if isinstance(statistic, Quantile):
         # For dependent answers there is an interval of the median only.
         if statistic.q != 0.5 and intervals.count_units(units) < len(numbers):
-            return "samples of one unit are not independent; of them only a median has an interval"
+            return "samples of one unit are not independent, so that only a median has an interval"
         result = intervals.unit_quantile_interval(numbers, units, statistic.q)
         return result or "too few units for this quantile"
     if isinstance(statistic, Share):

@@ -82,7 +82,7 @@ def compute_probabilities(
     # Servers count only some spellings of yes and no, so that their mass is low by design.
     mass = 1.0 if question.kind == "yes_no" else answer.label_mass
     if mass is not None and mass < MIN_LABEL_MASS:
-        message = f"the options have only {mass:.2f} of the probability, so they decide nothing"
+        message = f"the options have only {mass:.2f} of the probability, too little to decide"
         raise UnparsedError(f"{name}: {message}")
     total = math.fsum(answer.raw)
     # The last term is for the rounding of binary numbers.

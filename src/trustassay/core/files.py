@@ -95,12 +95,12 @@ def open_unlinked(path: Path, flags: int, *, private: bool = True) -> int:
         descriptor = os.open(path, flags, OWNER_ONLY_MODE if private else 0o666)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            message = "is a symbolic link, which is not followed; put a file in its place"
+            message = "is a symbolic link, which is not followed; replace it with a file"
             raise OSError(errno.ELOOP, message, str(path)) from None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "is not a file; put one in its place", str(path))
+        raise OSError(errno.EINVAL, "is not a file; replace it with a file", str(path))
     if private:
         tighten(descriptor)
     return descriptor

@@ -287,7 +287,7 @@ class Metric(ABC):
         """
         # A metric that overrides `problem` draws a line, even if its author did not describe it.
         draws = type(self).problem is not Metric.problem
-        return f"{self.name} names a problem in it" if draws else ""
+        return f"{self.name} finds a problem in it" if draws else ""
 
     @property
     def figures(self) -> Mapping[str, Figure]:

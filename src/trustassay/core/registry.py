@@ -161,10 +161,12 @@ class MetricFile:
             )
         for text in ("name", "title"):
             if not isinstance(getattr(result, text, None), str):
-                raise UnknownNameError(f"{subject}: expected a class variable `{text}`, a text")
+                raise UnknownNameError(f"{subject}: expected a class variable `{text}` with a text")
         # Results are stored by a metric's name, so one name must not have two meanings.
         if result.name in _read_entry_points():
-            raise UnknownNameError(f"{subject}: its `name` is that of the metric {result.name}")
+            raise UnknownNameError(
+                f"{subject}: the metric {result.name} is installed; choose another `name`"
+            )
         return result
 
 
@@ -196,8 +198,8 @@ def find_recorded_class(
     if result is None:
         text = f"{FILE_PREFIX}{origin.get('file')}:{origin.get('class')}"
         raise UnknownNameError(
-            f"metric {name} is a class in a file, which is not executed because a run names it; "
-            f"give --metric {text}"
+            f"metric {name} is a class in a file, which is not executed only because a run "
+            f"names it; give --metric {text}"
         )
     return result, {key: value for key, value in settings.items() if key != ORIGIN}
 
@@ -291,8 +293,8 @@ def read_score(metric: Metric, option: str, raw: float | str) -> float:
     if not low <= value <= high:
         percent = f"; {value:g} % of that range is {low + value / 100 * (high - low):g}"
         raise UsageError(
-            f"{option}={text}: {metric.name} scores from {low:g} to {high:g}, so the bound decides "
-            f"nothing{percent if high < value <= 100 and not text.endswith('%') else ''}"
+            f"{option}={text}: {metric.name} scores from {low:g} to {high:g}; expected a bound "
+            f"in that range{percent if high < value <= 100 and not text.endswith('%') else ''}"
         )
     return value
 

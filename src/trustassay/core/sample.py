@@ -302,7 +302,9 @@ class _SampleParser:
         for index, item in enumerate(value):
             aliases = self.read_text_list(item, f"answers[{index}]")
             if isinstance(item, list | tuple) and not item:
-                self.problems.append(Problem(f"answers[{index}]", "has no alias"))
+                self.problems.append(
+                    Problem(f"answers[{index}]", "has no alias (expected one or more)")
+                )
             result.append(aliases)
         return tuple(result)
 

@@ -217,7 +217,7 @@ class MetricContract:
         settings = self.metric.settings()
         decoded = json.loads(json.dumps(settings, allow_nan=False))
         assert decoded == settings, (
-            f"options change in JSON: {_find_differences(settings, decoded)}"
+            f"options change when written as JSON: {_find_differences(settings, decoded)}"
         )
         # A function is written by its name and cannot be read back.
         functions = {name for name in decoded if callable(getattr(self.metric, name))}
@@ -252,18 +252,16 @@ class MetricContract:
                 part = figure.statistic.of
                 # `study` needs to know which end of a part is better.
                 is_declared = part == "score" or self.metric.direction_of(part) is not None
-                assert is_declared, (
-                    f"part_directions does not name {part!r}, of which {key} is made"
-                )
+                assert is_declared, f"part_directions lacks {part!r}, from which {key} is computed"
 
     def _check_assessment(self, assessment: Assessment) -> None:
         """Check one result as it was stored, and that it can be shown."""
         metric, encoded = self.metric, json.dumps(assessment.to_dict(), allow_nan=False)
         assert Assessment.from_dict(json.loads(encoded)) == assessment, (
-            f"{assessment.id}: it changes in JSON"
+            f"{assessment.id}: the assessment changes when written as JSON and read again"
         )
         assert assessment.score is not None or assessment.reason, (
-            f"{assessment.id}: no score, and no reason for it"
+            f"{assessment.id}: has neither a score nor a reason"
         )
         if assessment.verdict is not None and metric.verdicts:
             assert assessment.verdict in metric.verdicts, (
@@ -271,9 +269,9 @@ class MetricContract:
             )
         for part in assessment.parts:
             is_declared = metric.direction_of(part) is not None
-            assert is_declared, f"{assessment.id}: part_directions does not name {part!r}"
+            assert is_declared, f"{assessment.id}: part_directions lacks {part!r}"
         problem = metric.problem(assessment)
-        assert problem is None or metric.line, "problem() names one, and line does not say the rule"
+        assert problem is None or metric.line, "problem() returns a problem, but line is empty"
         sample = next(Sample.parse(raw) for raw in self.samples if raw["id"] == assessment.id)
         metric.view(sample, assessment)
 
@@ -298,7 +296,7 @@ class MetricContract:
         backward = self.run(list(reversed(self.samples)), samples_at_once=1)
         for assessment in backward.assessments:
             is_same = _is_close(assessment.to_dict(), forward[assessment.id].to_dict())
-            assert is_same, f"{assessment.id}: depends on the order of the samples"
+            assert is_same, f"{assessment.id}: its result depends on the order of the samples"
 
     def test_the_plan_counts_the_calls(self) -> None:
         """``plan`` gives as many calls of each capability as a run makes."""
@@ -332,10 +330,10 @@ class MetricContract:
         for assessment in run.assessments:
             if assessment.id in ids_with_calls:
                 assert assessment.score is None, (
-                    f"{assessment.id}: scored {assessment.score}, though its calls failed"
+                    f"{assessment.id}: has the score {assessment.score} although its calls failed"
                 )
                 assert assessment.error, (
-                    f"{assessment.id}: its calls failed, and it is not reported as failed"
+                    f"{assessment.id}: its calls failed, but it is not reported as failed"
                 )
         assert run.summaries[self.metric.name].failed >= len(ids_with_calls)
 

@@ -28,13 +28,13 @@ POSITIVE, NO_NUMBERS, ONE_NUMBER = "positive", "no_numbers", "one_number"
 UNREADABLE = "unreadable"
 UNUSABLE: Mapping[str, str] = {
     ANOTHER_TEXT: "of another text",
-    PART_OF_TEXT: "of a part of the text",
+    PART_OF_TEXT: "of only a part of the text",
     COUNT: "with more or fewer numbers than the text can have tokens",
     LENGTHS: "with texts and numbers in lists of different lengths",
     POSITIVE: "with numbers above 0",
     NO_NUMBERS: "without numbers for most tokens",
     ONE_NUMBER: "with one number for the whole text",
-    UNREADABLE: "in no known form",
+    UNREADABLE: "in an unknown format",
 }
 """Why log-probabilities cannot be used, in the words of a sentence that counts them. Where several
 lists of tokens are tried in vain, the first of their reasons in this order counts."""

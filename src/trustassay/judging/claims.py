@@ -79,7 +79,7 @@ from trustassay.text.words import content_words, is_negation, plain_words
 
 REASON_DECLINES = "it declines to answer"
 REASON_REFERENCES = "a list of references"
-REASON_NO_PART = "no part of the answer"
+REASON_NO_PART = "not part of the answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +435,7 @@ class _ClaimBuilder:
             # The first row: names of columns, unless one of them is a sentence.
             if not block.header:
                 hypothesis = make_sentence(text) if _states_outright(text) else None
-                self._add_claim(hypothesis, cell, "the head of a table", numbers)
+                self._add_claim(hypothesis, cell, "a table header", numbers)
                 continue
             # A row may have more cells than the table has names of columns.
             title = block.header[column] if column < len(block.header) else ""
@@ -451,7 +451,7 @@ class _ClaimBuilder:
             # The name of a row states nothing by itself, unless the table has a single column.
             if not text or (name and column == 0 and len(texts) > 1):
                 self._add_claim(
-                    None, cell, "the name of a row", numbers if text and not any(texts[1:]) else ()
+                    None, cell, "a row name", numbers if text and not any(texts[1:]) else ()
                 )
             else:
                 self._add_claim(
@@ -534,7 +534,7 @@ class _ClaimBuilder:
             return None
         leads = place in self.above_others
         if leads and last and (is_incomplete_lead(text) if text.endswith(":") else not is_complete):
-            return "it leads on to what follows"
+            return "it only introduces what follows"
         if first and block.kind == "item" and block.above and not is_complete:
             return None  # an item may consist of empty words: "We offer: help"
         if not asserted and (reason := find_reason_without_claim(text)):
@@ -584,7 +584,9 @@ class _ClaimBuilder:
                 self._complete_text(separate_text, block, first=False), text_behind, "", numbers
             )
             return
-        self._add_claim(hypothesis, full, "yes or no answers no such question", numbers)
+        self._add_claim(
+            hypothesis, full, "yes or no, but the question does not ask for it", numbers
+        )
         if not text_behind:
             self.assent = self.claims[-1]
 

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from trustassay.judging.input_kind import InputKind
+from trustassay.text.numbers import amount, percent_text
 
 LARGER_ENTAILER = "openai:gpt-4o-mini"
 """A larger entailer than the embedded one, for all languages, at a low price."""
@@ -40,8 +41,8 @@ class Weakness(NamedTuple):
     """What an entailer misses in one kind of file."""
 
     text: str
-    """The kind of file and what is missed, with a place for each figure. A pair is of a true and a
-    false answer; it is right if the true one has the higher score."""
+    """What is missed in which kind of file, after the judge's name, with a place for each figure. A
+    pair is of a true and a false answer; the true one should have the higher score."""
     figures: tuple[MeasuredText, ...]
     """The figures in the sentence."""
     better: str = "larger"
@@ -64,7 +65,7 @@ AGENTS_PAGE = "docs/methods/faithfulness.md"
 WEAKNESSES: Mapping[str, Mapping[InputKind, Weakness]] = {
     "embedded:9": {
         "copied": Weakness(
-            "copied answers: misses {} changed roles, {} names",
+            "misses {} swapped roles and {} swapped names in near copies of passages",
             (
                 MeasuredText("9 of 15", f"{_NEAR_COPIES}roles/others"),
                 MeasuredText("6 of 15", f"{_NEAR_COPIES}swapped_entity/others"),
@@ -72,43 +73,43 @@ WEAKNESSES: Mapping[str, Mapping[InputKind, Weakness]] = {
             "second",
         ),
         "partly reworded": Weakness(
-            "partly reworded answers: {} of pairs right (chance 50 %)",
+            "picks the true answer in {} of pairs of partly reworded answers (chance: 50 %)",
             (MeasuredText("79 %", "entailer#sets/set=WiCE,_oracle_packs/auc"),),
         ),
         "reworded": Weakness(
-            "reworded answers: passes {} of right, {} of wrong",
+            "passes {} of true and {} of false answers if they are reworded",
             (
                 MeasuredText("14 %", "rewording#figures/all/embedded/true_passed"),
                 MeasuredText("25 %", "rewording#figures/all/embedded/false_passed"),
             ),
         ),
         "data": Weakness(
-            "data: {} of pairs right on texts, {} on claims",
+            "picks the true text in {} of pairs about data, {} about tables (chance: 50 %)",
             (
                 MeasuredText("67 %", f"{_MEASURED}Quintd-1/auc"),
                 MeasuredText("48 %", f"{_MEASURED}SciTab/auc"),
             ),
         ),
         "summaries": Weakness(
-            "summaries: {} of pairs right on news, {} on edited ones",
+            "picks the true summary in {} of news pairs, {} of edited pairs (chance: 50 %)",
             (
                 MeasuredText("82 %", "entailer#sets/set=XSum_hallucinations/auc"),
                 MeasuredText("63 %", "entailer#sets/set=SummEdits,_other_domains/auc"),
             ),
         ),
         "long answers": Weakness(
-            "long answers: {} of pairs right (chance 50 %)",
+            "picks the true answer in {} of pairs of long answers (chance: 50 %)",
             (MeasuredText("55 %", "which-metric#sets/ExpertQA/faithfulness.support"),),
         ),
         "long passages": Weakness(
-            "long passages: misses {} false, flags {} true",
+            "misses {} false claims and flags {} true ones if passages are long",
             (
                 MeasuredText("5 of 15", f"{_NEAR_COPIES}long_passages/others"),
                 MeasuredText("5 of 15", f"{_NEAR_COPIES}long_passages/supported", True),
             ),
         ),
         "chats": Weakness(
-            "chats: misses {} wrong pronouns, {} swapped names",
+            "misses {} wrong pronouns and {} swapped names in chats",
             (
                 MeasuredText("11 of 15", f"{_NEAR_COPIES}coreference/others"),
                 MeasuredText("6 of 15", f"{_NEAR_COPIES}swapped_entity/others"),
@@ -119,17 +120,17 @@ WEAKNESSES: Mapping[str, Mapping[InputKind, Weakness]] = {
     # The embedded entailer is better at these: AUC .73, .79 and .64.
     "lexical": {
         "copied": Weakness(
-            "copied answers: {} of pairs right (chance 50 %)",
+            "picks the true answer in {} of pairs of copied answers (chance: 50 %)",
             (MeasuredText("50 %", "measured#lexical/near_copies/auc"),),
             "--entailer embedded",
         ),
         "partly reworded": Weakness(
-            "partly reworded answers: {} of pairs right (chance 50 %)",
+            "picks the true answer in {} of pairs of partly reworded answers (chance: 50 %)",
             (MeasuredText("76 %", "measured#lexical/sets/pairs/set=WiCE,_oracle_packs/auc"),),
             "--entailer embedded",
         ),
         "reworded": Weakness(
-            "reworded answers: {} of pairs right (chance 50 %)",
+            "picks the true answer in {} of pairs of reworded answers (chance: 50 %)",
             (MeasuredText("55 %", "measured#lexical/sets/pairs/set=HealthVer/auc"),),
             "--entailer embedded",
         ),
@@ -141,7 +142,7 @@ AGENT_ENTAILERS = frozenset({"embedded:9"})
 # By the metrics of a run of chats with tools: whether it has faithfulness, and tool_use.
 AGENT_WEAKNESSES: Mapping[tuple[bool, bool], Weakness] = {
     (True, False): Weakness(
-        "tools: flags {} of successful chats, {} of failed ones",
+        "flags {} of successful agent chats and {} of failed ones",
         (
             MeasuredText("88 %", f"{_AGENTS}faithfulness/line/false_alarms/value"),
             MeasuredText("81 %", f"{_AGENTS}faithfulness/line/caught/value"),
@@ -149,14 +150,14 @@ AGENT_WEAKNESSES: Mapping[tuple[bool, bool], Weakness] = {
         "--metric tool_use",
     ),
     (False, True): Weakness(
-        "tools: flags {} of successful chats, {} of failed ones",
+        "flags {} of successful agent chats and {} of failed ones",
         (
             MeasuredText("5 %", f"{_AGENTS}tool_use/line/false_alarms/value"),
             MeasuredText("3 %", f"{_AGENTS}tool_use/line/caught/value"),
         ),
     ),
     (True, True): Weakness(
-        "tools: flags {} of successful chats, tool_use alone {}",
+        "flags {} of successful agent chats; with the metric tool_use alone, {}",
         (
             MeasuredText("88 %", f"{_AGENTS}faithfulness/line/false_alarms/value"),
             MeasuredText("5 %", f"{_AGENTS}tool_use/line/false_alarms/value"),
@@ -217,18 +218,19 @@ class EntailerQuality:
         """
         if not self.sets:
             return (
-                f"Judge {self.name}: how far it agrees with people was not measured.",
-                f"Measure it: trustassay entailers FILE --entailer URI; {self.page}",
+                f"Judge {self.name} has not been compared with human labels",
+                "Measure it on your labels: trustassay entailers FILE --entailer URI; "
+                f"see {self.page}",
             )
         if self.weakness:
             page = AGENTS_PAGE if self.weakness.better.startswith("--metric") else self.page
-            return f"Judge {self.name} on {self.weakness}", f"{self._better}; {page}"
+            return f"Judge {self.name} {self.weakness}", f"{self._better}; see {page}"
         # An AUC is the share of pairs of a true and a false statement that are ranked right.
         best, worst = self.sets[0], self.sets[-1]
         return (
-            f"Judge {self.name}: {100 * worst.auc:.0f} % ({worst.data}) to {100 * best.auc:.0f} % "
-            "of true-false pairs right",
-            f"{self._better}; {self.page}",
+            f"Judge {self.name} picks the true answer in {percent_text(worst.auc)} ({worst.data}) "
+            f"to {percent_text(best.auc)} of pairs (chance: 50 %)",
+            f"{self._better}; see {self.page}",
         )
 
     @property
@@ -237,22 +239,22 @@ class EntailerQuality:
         better = self.weakness.better if self.weakness else "larger"
         name, size = LOCAL_SECOND_READER
         if better == "second" and self.lacks_second:
-            return f"Better: --second {name} ({size}, offline)"
+            return f"Better verdicts: --second {name} ({size}, runs offline)"
         if better.startswith("--"):
-            return f"Better: {better}"
+            return f"Better verdicts: {better}"
         # Not called better: it was not measured here.
         price = ""
         if self.larger:
             usd = self.larger["usd"]
             price = ", <0.01 USD" if usd < 0.01 else f", {usd:,.2f} USD"
-        return f"Larger: --entailer {LARGER_ENTAILER} (key{price})"
+        return f"Larger judge: --entailer {LARGER_ENTAILER} (needs a key{price})"
 
     @property
     def sentence(self) -> str:
-        """How reliable this entailer is, in one sentence."""
+        """How reliable this entailer is, in one to three sentences."""
         if not self.sets:
             return (
-                f"The agreement of {self.name} with people was not measured here; "
+                f"The judge {self.name} has not been compared with human labels. "
                 "`trustassay entailers FILE --entailer URI` measures it on your own labelled pairs."
             )
         # `sets` is sorted: the best and the worst measurement give the range that a reader may
@@ -262,19 +264,19 @@ class EntailerQuality:
         if weaker:
             scores.append(f"{_format_share(weaker[-1].auc)} on {weaker[-1].data}")
         result = (
-            f"The entailer {self.name} agrees with people at an AUC of {' and '.join(scores)} "
+            f"The judge {self.name} agrees with human labels with an AUC of {' and '.join(scores)} "
             "(.5 is chance, 1 is perfect)"
         )
         if self.near_copies:
             copies = self.near_copies
             # The upper end of the interval counts: only then is the whole interval close to 0.5.
             qualifier = (
-                "hardly better than chance, " if copies.interval[1] < NEAR_CHANCE_AUC else ""
+                ", hardly better than chance" if copies.interval[1] < NEAR_CHANCE_AUC else ""
             )
             auc = _format_share(copies.auc, 3)
-            result += f"; on {copies.n} hand-written minimal pairs {qualifier}AUC {auc}"
+            result += f". On {copies.n} hand-written minimal pairs its AUC is {auc}{qualifier}"
         if self.weak:
-            result += f"; it misses {', '.join(self.weak[:-1])} and {self.weak[-1]}"
+            result += f". It misses {', '.join(self.weak[:-1])} and {self.weak[-1]}"
         return f"{result}."
 
     @property
@@ -300,15 +302,15 @@ class EntailerQuality:
         command = f"`trustassay models get {name}` ({size})"
         # `* self.alone` leaves the advice out where the run has a second reader, or can have none.
         local = (
-            f" A second reader on this machine: {command}, then --second {name}."
+            f" A second reader that runs on this machine: {command}, then --second {name}."
             * self.lacks_second
         )
         if not self.larger:
             return f"{message}.{local}"
         samples = self.larger["samples"]
-        for_samples = f" (prices: {self.larger['prices']})" if self.larger["prices"] else ""
-        for_samples = f"{'this 1' if samples == 1 else f'these {samples:,}'}{for_samples}"
-        return f"{message}, {_format_price(self.larger['usd'])} for {for_samples}.{local}"
+        prices = f" (prices: {self.larger['prices']})" if self.larger["prices"] else ""
+        cost = f"{_format_price(self.larger['usd'])} for {amount(samples, 'answer')}"
+        return f"{message}, {cost}{prices}.{local}"
 
 
 def find_entailer_quality(

@@ -21,8 +21,8 @@ ROLE = "second"
 """The role of the second reader among the entailment models."""
 PART_READ_BY_SECOND = "second"
 """The part of an assessment that counts the statements the second reader has read."""
-REASON_READ_ALONE = "the second reader alone read it: the first does not read its language"
-REASON_UNMEASURED = "how well the second does was not measured"
+REASON_READ_ALONE = "only the second reader read it: the first does not read its language"
+REASON_UNMEASURED = "the quality of the second was not measured"
 # "300" (answers), "25%" (of the answers), "600s" (seconds)
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(%|s|)")
 T = TypeVar("T")

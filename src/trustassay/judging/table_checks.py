@@ -530,8 +530,9 @@ class _ComparisonReader:
             difference = (first.value - second.value) * sign
             yield _CellPair(
                 difference > 0 or (difference == 0 and cue.is_superlative),
-                f"{one.text}, {measure.text}: {first.text} is {word} {second.text} of {two.text}",
-                f"{measure.text} of {one.text}: {first.text}, of {two.text}: {second.text}",
+                f"{measure.text}: {first.text} for {one.text} is {word} {second.text} for "
+                f"{two.text}",
+                f"{measure.text}: {first.text} for {one.text}, {second.text} for {two.text}",
                 abs(difference) / (min(abs(smaller), abs(larger)) or 1.0),
             )
 

@@ -47,6 +47,7 @@ from trustassay.text.citations import strip_citations
 from trustassay.text.cleaning import fold_text
 from trustassay.text.grammar import THIRD_PERSON, WH_WORDS, is_common_word
 from trustassay.text.limits import TextWork
+from trustassay.text.numbers import percent_text
 from trustassay.text.quantities import MONTH_NUMBERS, MONTHS, WEEKDAYS
 from trustassay.text.refusals import find_refusal_words
 from trustassay.text.sentences import Splitter
@@ -436,7 +437,7 @@ class ClaimVerifier:
         """Return the verdict on a claim from the verdict on the statement that it denies."""
         row = other.row
         verdict = _REVERSED_VERDICTS.get(row.verdict, "not found")
-        reason = row.why if verdict == "not found" else f"of what it denies: {row.why}"
+        reason = row.why if verdict == "not found" else f"about the statement it denies: {row.why}"
         # The two probabilities change places, since support of the statement contradicts its
         # denial.
         entailment, contradiction = row.contradiction, row.entailment
@@ -635,8 +636,8 @@ class ClaimVerifier:
         if KnownDetails([spelled], [title], self._question).find_missing(text):
             return None
         reason = (
-            f"passage [{number + 1}] has its values and {share:.0%} of its words"
-            f" (the reader: {read.entailment:.2f}; the mean of both: {mean:.2f})"
+            f"passage [{number + 1}] has its values and {percent_text(share)} of its words"
+            f" (entailment {read.entailment:.2f}, mean of both {mean:.2f})"
         )
         return self._build_unless_detail_missing(
             claim,
@@ -651,10 +652,10 @@ class ClaimVerifier:
     ) -> ClaimFinding:
         """Judge a claim that no passage covers a topic, by the sentence that covers it, if any."""
         if sentence is not None:
-            reason = f"passage [{sentence.passage + 1}] speaks of “{topic}”"
+            reason = f"passage [{sentence.passage + 1}] mentions “{topic}”"
             return self._build_rule_finding(claim, "contradicted", 0.0, sentence, reason)
         return self._build_rule_finding(
-            claim, "supported", 1.0, None, f"no passage speaks of “{topic}”"
+            claim, "supported", 1.0, None, f"no passage mentions “{topic}”"
         )
 
     # A second reader
@@ -695,7 +696,8 @@ class ClaimVerifier:
         elif both.contradiction >= self._options.contradiction:
             verdict = "contradicted"
         reason = (
-            f"{_REASONS_OF_BOTH[verdict]} ({both.entailment:.2f}; the first reader {first:.2f})"
+            f"{_REASONS_OF_BOTH[verdict]} "
+            f"(entailment {both.entailment:.2f}, first reader {first:.2f})"
         )
         row_fields: dict[str, Any] = {"first": first}
         if numbers:
@@ -704,7 +706,7 @@ class ClaimVerifier:
             return self._build_unless_detail_missing(claim, both, numbers, reason, **row_fields)
         if absent := self._find_absent_words(claim):
             row_fields["missing"] = absent
-            reason += f"; not in any passage: {', '.join(absent[:6])}"
+            reason += f"; missing from all passages: {', '.join(absent[:6])}"
         return self._build_finding(claim, verdict, both, numbers, reason, **row_fields)
 
     # The rows
@@ -732,17 +734,17 @@ class ClaimVerifier:
             several = f"passages {places}", f"sentences of passage {places} together"
             reason = f"{several[len(numbers) == 1]} support it"
             quote = " ".join(part.text for part in evidence.parts)[:MAX_QUOTE_CHARACTERS]
-        reason += f" ({row.entailment:.2f})"
+        reason += f" (entailment {row.entailment:.2f})"
         return self._build_unless_detail_missing(claim, row, numbers, reason, quote=quote)
 
     def _build_unless_detail_missing(
         self, claim: Claim, row: Entailment, numbers: Sequence[int], reason: str, **row_fields: Any
     ) -> ClaimFinding:
         """Return a claim as supported, or as not found if it has a detail that no passage has."""
-        absent, without = self._find_missing_details(claim), "no passage has"
+        absent, without = self._find_missing_details(claim), "no passage contains"
         if not absent:
             absent = self._find_misplaced_details(claim)
-            without = "the rows of its dates do not have"
+            without = "the rows for its dates do not contain"
         if absent:
             reason = f"{without} {', '.join(absent[:6])}"
             return self._build_finding(
@@ -754,7 +756,7 @@ class ClaimVerifier:
         )
 
     def _build_contradicted(self, claim: Claim, number: int, row: Entailment) -> ClaimFinding:
-        reason = f"passage [{number + 1}] says otherwise ({row.contradiction:.2f})"
+        reason = f"passage [{number + 1}] says otherwise (contradiction {row.contradiction:.2f})"
         quote = self._quote_closest(claim, number)
         return self._build_finding(claim, "contradicted", row, [number], reason, quote=quote)
 
@@ -763,7 +765,7 @@ class ClaimVerifier:
         absent = self._find_absent_words(claim)
         reason = "no passage says this"
         if absent:
-            reason += f"; not in any of them: {', '.join(absent[:6])}"
+            reason += f"; missing from all passages: {', '.join(absent[:6])}"
         # A passage that shares no word with the claim is not worth quoting.
         wanted = frozenset(content_words(claim.hypothesis or ""))
         numbers = [] if nearest is None or not wanted & self._words[nearest] else [nearest]

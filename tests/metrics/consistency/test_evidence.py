@@ -88,9 +88,9 @@ def test_any_evidence_is_read(evidence: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("assessment", "words"),
     [
-        (("inconsistent", 0.0), "offered its own answer among others, the model does not take it"),
+        (("inconsistent", 0.0), "the model does not choose its own answer when others are offered"),
         (("consistent", 1.0), None),
-        ((None, None), "it could not be assessed whether the model chooses its own answer again"),
+        ((None, None), "whether the model chooses its own answer again could not be assessed"),
     ],
 )
 def test_what_is_wrong_is_one_plain_sentence(assessment: Any, words: str | None) -> None:
@@ -119,7 +119,7 @@ def test_the_report_draws_each_choice_and_nothing_runs(tmp_path: Path) -> None:
     assert page.count('<ul class="options">') == 20
     assert page.count("first reply, which names no option") == 1
     assert "took none of the above" in page
-    assert "the first time that it does not choose its own answer" in page
-    assert "2 distractors found, and 3 are needed" in page
+    assert "the first choice of another option" in page
+    assert "2 distractors found; 3 are needed" in page
     assert "<script>window" not in page
     assert "<img src=x" not in page

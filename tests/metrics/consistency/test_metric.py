@@ -83,7 +83,7 @@ def test_never_parseable_is_open_and_the_asking_ends_when_no_more_may_be_replace
     assert "share_consistent" not in found.parts
     assert found.reason == (
         "not assessable: the model took its own answer in 0 of 0 choices; 6 replies named no "
-        "option, also when asked again"
+        "option, even when asked again"
     )
     whole = Chooser(lambda _: "I would rather not say.")
     assert assessed(whole, stop=False).score is None
@@ -160,7 +160,7 @@ def test_another_check_takes_the_place_of_one_that_cannot_be_read() -> None:
     assert len({frozenset(read(prompt)[1][:4]) for prompt in model.prompts}) == 12
     assert found.parts["checks"] == 12
     assert found.reason == (
-        "the model took its own answer in 10 of 10 choices; 2 replies named no option, also when "
+        "the model took its own answer in 10 of 10 choices; 2 replies named no option, even when "
         "asked again"
     )
     mute = {read(model.prompts[place])[1] for place in (2, 6)}
@@ -225,7 +225,7 @@ def test_few_distractors_allow_few_checks(distractors: int, calls: int) -> None:
     assert len(triples) == calls
     if not calls:
         words = "1 distractor" if distractors == 1 else "2 distractors"
-        assert found.reason == f"not assessable: {words} found, and 3 are needed"
+        assert found.reason == f"not assessable: {words} found; 3 are needed"
         assert found.verdict is None
 
 
@@ -406,5 +406,7 @@ def test_unknown_values_are_refused(option: str) -> None:
 def test_a_sample_without_distractors_of_its_own_is_refused_before_the_start() -> None:
     record = sample()
     del record["wrong_answers"]
-    with pytest.raises(Exception, match=r"wrong_answers: is missing \(expected the distractors"):
+    with pytest.raises(
+        Exception, match=r"wrong_answers: is missing \(expected wrong answers as distractors"
+    ):
         score([record], metrics=given(), model=Chooser())

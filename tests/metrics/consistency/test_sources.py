@@ -171,7 +171,7 @@ def test_a_generator_comes_first_where_no_source_is_named(tmp_path: Path) -> Non
     assert set(counts) == {"llm", "embedding"} and counts.total() == 30
     assert found.reason.endswith("; distractors: 8 embedding, 2 llm")
     assert run.summary["consistency"]["written"] == 0.2
-    assert "written by a generator" in (out / "report.html").read_text(encoding="utf-8")
+    assert "that a generator wrote" in (out / "report.html").read_text(encoding="utf-8")
     named = score(ROWS[2:], metrics=Consistency(sources="embedding"), model=Keeper())
     assert named.assessments[0].parts["candidates"] == 40
     assert "written" not in named.assessments[0].parts

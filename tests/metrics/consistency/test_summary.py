@@ -81,7 +81,7 @@ def test_without_any_check_figures_do_not_apply() -> None:
     assert found.values["assessable"] == 0
     assert found.values["mean"] is None
     assert found.not_applicable["checks_consistent"] == "no reply names an option"
-    assert found.not_applicable["unparsed"] == "nothing was asked"
+    assert found.not_applicable["unparsed"] == "no choice was asked for"
     assert found.not_applicable["position_bias"] == "no option from A to D was chosen"
     nothing = METRIC.summarise([Assessment.for_failure("dead", METRIC.name, "dead")])
     assert nothing.not_applicable["assessable"] == "no sample was scored"
@@ -98,7 +98,7 @@ def test_the_interval_of_a_share_of_choices_is_over_answers() -> None:
     variance = float((((x - 2 / 3 * n) / n.sum()) ** 2).sum())
     low, high = mean_interval(2 / 3, variance, 90**2 / float((n**2).sum()))
     assert found.intervals["checks_consistent"] == pytest.approx((100 * low, 100 * high))
-    assert found.without_interval["position_bias"] == "a distance is above 0 by chance alone"
+    assert found.without_interval["position_bias"] == "a distance is above 0 even by chance"
 
 
 def test_the_interval_holds_the_true_share_of_choices() -> None:

@@ -29,10 +29,25 @@ def assessed(record: dict[str, Any], metric: FactCheck | None = None, **who: Any
 @pytest.mark.parametrize(
     ("texts", "verdict", "value", "reason"),
     [
-        (["It is red.", "Nothing."], "support", 1.0, "passage 1 supports the answer (0.80)"),
-        (["Nothing.", "It is blue."], "contradict", 0.0, "passage 2 contradicts the answer (0.80)"),
+        (
+            ["It is red.", "Nothing."],
+            "support",
+            1.0,
+            "passage 1 supports the answer (entailment 0.80)",
+        ),
+        (
+            ["Nothing.", "It is blue."],
+            "contradict",
+            0.0,
+            "passage 2 contradicts the answer (contradiction 0.80)",
+        ),
         (["A.", "B."], "neutral", 0.5, "no passage supports or contradicts the answer"),
-        (["It is blue.", "It is red."], "support", 1.0, "passage 2 supports the answer (0.80)"),
+        (
+            ["It is blue.", "It is red."],
+            "support",
+            1.0,
+            "passage 2 supports the answer (entailment 0.80)",
+        ),
     ],
 )
 def test_the_verdict_follows_from_the_passages(
@@ -130,7 +145,7 @@ def test_without_evidence_it_is_not_assessable() -> None:
 def test_a_corpus_without_a_fitting_passage_leaves_it_open() -> None:
     found = assessed(sample(), retriever=Corpus())
     assert (found.verdict, found.parts["passages"]) == ("neutral", 0)
-    assert "no passage with a word of the question or the answer" in found.reason
+    assert "no passage of the corpus shares a word with the question or the answer" in found.reason
 
 
 def test_failures_are_no_verdicts() -> None:

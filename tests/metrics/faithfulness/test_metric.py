@@ -144,14 +144,14 @@ def test_what_is_supported_near_the_line_is_borderline_and_without_a_detail_not_
     assert sure.parts["order"] == pytest.approx(0.9 / 0.91, abs=1e-6)
     near = found("Ada Lovelace wrote it in 1843.", 0.58, 0.42, 0)
     assert near.verdict == "supported"
-    assert near.reason.endswith("borderline: passage [1] supports it (0.58)")
+    assert near.reason.endswith("borderline: passage [1] supports it (entailment 0.58)")
     view = Faithfulness().view(Sample("q", "Who?", response="x"), near)
     assert view.mark is not None and view.mark.word == "borderline (0.58)"
     # a year of another passage is known, a name of none is not
     assert found("Ada Lovelace wrote it in 1899.", 0.9, 0.1, 0).verdict == "supported"
     other = found("Then Ada Byron wrote it in 1843.", 0.9, 0.1, 0)
     assert other.verdict == "not found"
-    assert other.reason == "1 of 1 sentence not found: no passage has Byron"
+    assert other.reason == "1 of 1 sentence not found: no passage contains Byron"
     assert other.parts["order"] == pytest.approx(0.45 / 0.91, abs=1e-6)
     # what a passage contradicts stands below what none says
     assert found("Ada is red.", 0.2, 0, 0.8).parts["order"] == pytest.approx(0.2)
@@ -167,7 +167,7 @@ def test_a_refusal_has_no_score() -> None:
 def test_an_answer_without_passages_is_counted_apart(documents: tuple[str, ...]) -> None:
     found = assessed("The lamp is in the red house.", *documents)
     assert (found.verdict, found.score, found.error) == (None, None, None)
-    assert found.reason.startswith("without passages:")
+    assert found.reason == "no passages to judge the answer by"
     rows = [
         {"question": f"{n}?", "response": "It is red.", "documents": ["It is red."] * (n % 2)}
         for n in range(24)

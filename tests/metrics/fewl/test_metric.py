@@ -322,7 +322,7 @@ def test_a_reference_that_says_nothing_gives_its_weight_away(text: str, why: str
     absent = [row for row in found.evidence if "absent" in row]
     kind = "empty answer" if "empty" in why else "declined"
     assert absent == [{"absent": "two", "why": why, "kind": kind}]
-    assert found.reason == f"1 reference; two {why}: its weight went to the others"
+    assert found.reason == f"1 reference; two {why}, so its weight went to the others"
 
 
 DECLINES = "I have no comment."
@@ -368,11 +368,11 @@ def test_a_neighbours_reference_that_declines_counts_in_the_penalty() -> None:
         (
             {"declined": "drop", "weights": "uniform"},
             "FEWL (equation 1 of the paper; weights uniform; divergence tv; similarity known; "
-            "references that decline dropped)",
+            "without references that decline)",
         ),
         (
             {"form": "agreement"},
-            "Agreement with references (form of this project, not FEWL's; weights agreement; "
+            "Agreement with references (a form of this project, not of FEWL; weights agreement; "
             "similarity known)",
         ),
     ],
@@ -416,7 +416,7 @@ def test_an_answer_without_words_is_like_nothing() -> None:
 def test_a_question_without_neighbours_says_so() -> None:
     found = first(Fewl(max_similarity=-0.9, weights="uniform"))
     assert found.score == found.parts["no_penalty"]
-    assert "no question is near enough for a penalty, so there is none" in found.reason
+    assert "no penalty, because no other question is similar enough" in found.reason
     assert "penalty" not in found.parts
 
 
@@ -425,7 +425,7 @@ def test_a_reference_that_answered_no_neighbour_has_no_penalty() -> None:
     found = first(Fewl(divergence="kl", weights="uniform"), file)
     # KL: the first reference loses exp(.2 - 1), the second nothing.
     assert found.score == pytest.approx((0.4 + 0.1 - math.exp(-0.8)) / 2, abs=1e-12)
-    assert "no penalty of two: answered no neighbour" in found.reason
+    assert "no penalty from two, which answered no similar question" in found.reason
 
 
 def test_samples_of_one_question_are_no_neighbours_and_share_answers() -> None:
@@ -594,7 +594,7 @@ def test_expertise_that_cannot_be_read_is_no_number(unread: str) -> None:
     assessment = run.assessments[0]
     rows = [row for row in assessment.evidence if "reference" in row]
     assert [(row["reference"], row["weight"]) for row in rows] == [("two", 1.0)]
-    assert "one said neither yes nor no" in assessment.reason
+    assert "one answered neither yes nor no" in assessment.reason
     assert run.summaries["fewl"].details["absent"] == {"one": {"unparsed": 6}}
     asked = run.summary_file["asked"]["references"]
     assert asked["one"]["missing"].keys() == {"unparsed"}

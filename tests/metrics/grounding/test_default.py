@@ -98,7 +98,7 @@ def test_asides() -> None:
     assert citations(said, asides=False) == (25, 100)
     rows = trace(assessed(item(said), A), "sentence")
     assert [row["supported"] for row in rows] == [None, None, True, None]
-    assert rows[1]["why"] == "it leads on to what follows"
+    assert rows[1]["why"] == "it only introduces what follows"
     # nor does a citation make a claim of a question or a greeting
     assert citations("Is it so [1]? A is [1].") == (100, 100)
 
@@ -330,8 +330,8 @@ def test_flags_for_the_other_list_are_not_misused() -> None:
 
 
 UNKNOWN = (
-    "no sample says, by gold answers or by the documents' support flags, whether its documents "
-    "contain an answer"
+    "no sample has gold answers, or documents with `supports`, that tell whether its "
+    "question is answerable"
 )
 
 
@@ -405,7 +405,7 @@ def test_empty_flags_without_gold_say_nothing() -> None:
 
 
 def test_ragged_flags_without_gold_are_reported_before_anything_starts() -> None:
-    with pytest.raises(BadInputError, match="supports that differ in length"):
+    with pytest.raises(BadInputError, match="lists in `supports` that differ in length"):
         run_of(item("A is [1].", docs(2, [1], [1, 0])), A)
 
 
@@ -444,19 +444,19 @@ def test_missing_documents_or_response_are_reported_before_anything_starts() -> 
             item("I don't know.", docs(1, [0]), answers=["x"]),
             {},
             1,
-            "refused rightly: no document supports a gold answer",
+            "rightly refused: no document supports a gold answer",
         ),
         (
             item("I don't know.", docs(1, [1]), answers=["x"]),
             {},
             0,
-            "refused though a document supports a gold answer",
+            "wrongly refused: a document supports a gold answer",
         ),
         (
             item("I don't know."),
             {},
             None,
-            "refused; whether rightly is unknown without gold answers",
+            "refused; without gold answers it is unknown whether the refusal is right",
         ),
         (item("", docs(1, [1]), answers=["x"]), {}, 0, "the response is blank"),
         (item("", docs(1, [0]), answers=["x"]), {}, 0, "the response is blank"),
@@ -465,52 +465,52 @@ def test_missing_documents_or_response_are_reported_before_anything_starts() -> 
             item("A is [1]. C is."),
             {},
             2 / 3,
-            "1 of 2 statements supported; 1 of 1 citations precise",
+            "supported statements: 1 of 2; precise citations: 1 of 1",
         ),
-        (item("C is."), {}, 0, "0 of 1 statements supported; no citation"),
+        (item("C is."), {}, 0, "supported statements: 0 of 1; no citation"),
         # Answerable is known, correctness is not: (1 + 1)/2, (1 + 0)/2.
         (
             item("A is [1].", docs(1, [1])),
             {},
             1,
-            "1 of 1 statements supported; 1 of 1 citations precise",
+            "supported statements: 1 of 1; precise citations: 1 of 1",
         ),
         (
             item("A is [1].", docs(1, [0])),
             {},
             0.5,
-            "answered though no document supports a gold answer; 1 of 1 statements supported; "
-            "1 of 1 citations precise",
+            "answered although no document supports a gold answer; supported statements: 1 of 1; "
+            "precise citations: 1 of 1",
         ),
         # Two supported golds, one given: (1/2 + 1 + 1)/3. The third gold is not supported.
         (
             item("A is [1].", docs(1, [1, 1, 0]), answers=["A is", "y", "z"]),
             {},
             5 / 6,
-            "gives 1 of 2 supported gold answers; 1 of 1 statements supported; "
-            "1 of 1 citations precise",
+            "supported gold answers given: 1 of 2; supported statements: 1 of 1; "
+            "precise citations: 1 of 1",
         ),
         # Unanswerable, though the gold answer is given: (0 + 0 + 1)/3.
         (
             item("A is [1].", docs(1, [0]), answers=["A is"]),
             {},
             1 / 3,
-            "answered though no document supports a gold answer; 1 of 1 statements supported; "
-            "1 of 1 citations precise",
+            "answered although no document supports a gold answer; supported statements: 1 of 1; "
+            "precise citations: 1 of 1",
         ),
         # A list: P 1/2, R5 1/1, F1 2/3; answerable 1; citations 0: (2/3 + 1 + 0)/3 = 5/9.
         (
             item("heat, ran", docs(1, [1]), answers=["Heat"]),
             {"correctness": "em5"},
             5 / 9,
-            "gives 1 of 1 supported gold answers; 0 of 2 statements supported; no citation",
+            "supported gold answers given: 1 of 1; supported statements: 0 of 2; no citation",
         ),
         # Correctness none, with gold answers and flags: (1 + 1)/2.
         (
             item("A is [1].", docs(1, [1]), answers=["zzz"]),
             {"correctness": "none"},
             1,
-            "1 of 1 statements supported; 1 of 1 citations precise",
+            "supported statements: 1 of 1; precise citations: 1 of 1",
         ),
     ],
 )
@@ -770,5 +770,5 @@ def test_the_paper_s_reading_has_no_trailing_citations_or_lines() -> None:
 def test_an_answer_without_passages_fails_and_says_so() -> None:
     assessment = assessed(item("A is.", []), A)
     assert assessment.score == 0
-    assert assessment.reason.endswith("it came without passages")
+    assert assessment.reason.endswith("; the sample has no passages")
     assert "without passages" not in assessed(item("A is [1].", 1), A).reason

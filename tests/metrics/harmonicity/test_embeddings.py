@@ -192,7 +192,7 @@ def test_a_model_that_would_ignore_the_radius_is_never_asked() -> None:
         ("perturbation=embeddings,radius=0", "radius: expected a finite number above 0, got"),
         ("perturbation=embeddings,radius=nan", "radius: expected a finite number above 0, got"),
         ("perturbation=embeddings,radius=inf", "radius: expected a finite number above 0, got"),
-        ("radius=0.2", "radius: applies to the perturbation embeddings alone"),
+        ("radius=0.2", "radius: applies only to the perturbation embeddings"),
         ("perturbation=embeddings,length=2", "length: does not apply to embeddings"),
         ("perturbation=embedings", "did you mean embeddings"),
     ],

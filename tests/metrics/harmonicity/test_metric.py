@@ -107,7 +107,7 @@ def test_a_blank_resample_is_left_out_and_counted() -> None:
     found = recorded("yes", ["", "yes", "no"])
     assert found.score == recorded("yes", ["yes", "no"]).score
     assert (found.parts["empty"], found.parts["perturbations"]) == (1, 2)
-    assert "1 answers were empty and left out" in found.reason
+    assert "empty answers left out: 1" in found.reason
     assert found.evidence[-1] == {"empty": "resamples[0]"}
 
 
@@ -299,13 +299,13 @@ def test_silence_at_a_perturbed_prompt_is_noted_and_the_prompt_replaced() -> Non
     assert run.summary["harmonicity"]["empty"] == len(lost)
     assert run.summary["harmonicity"]["refused"] == 0
     assert run.summary["harmonicity"]["perturbations"] == 10
-    assert any("answers were empty and replaced" in a.reason for a in run.assessments)
+    assert any("empty answers replaced: " in a.reason for a in run.assessments)
 
 
 def test_a_model_that_is_silent_at_every_perturbed_prompt_fails_the_sample() -> None:
     found = only(asked(Model(lambda text: "Paris." if text.isprintable() else "")))
     assert found.fault == "empty"
-    words = "perturbed prompts are answered with an empty reply: told: the reply is empty"
+    words = "too many perturbed prompts were answered with an empty reply: told: the reply is empty"
     words += " (after 2 tries)"
     assert found.error == words
 
@@ -320,7 +320,7 @@ def test_cut_answers_are_counted() -> None:
     run = asked(Cutting(), 2, "harmonicity:perturbations=3,max_tokens=7")
     assert [a.parts["cut"] for a in run.assessments] == [4, 4]
     assert run.summary["harmonicity"]["cut"] == 8
-    assert "4 were cut at 7 tokens" in run.assessments[0].reason
+    assert "answers cut at 7 tokens: 4" in run.assessments[0].reason
     assert [row.get("cut") for row in run.assessments[0].evidence] == [None, True, True, True]
 
 
@@ -402,7 +402,7 @@ def test_refused_prompts_are_found_out_noted_and_replaced() -> None:
 def test_an_endpoint_that_refuses_all_perturbed_prompts_fails_the_sample() -> None:
     model = Model(refusing("odd bytes", lambda text: not text.isprintable()))
     found = only(asked(model))
-    assert found.error == "perturbed prompts are refused: odd bytes"
+    assert found.error == "too many perturbed prompts were refused: odd bytes"
     assert len(model.asked) <= 1 + 20
 
 
@@ -580,7 +580,7 @@ MOVED = {
         ("embedded:9", {}, 0.18, "stable_below, measured for embedded:9"),
         ("openai:text-embedding-ada-002", {}, 0.05, "measured for openai:text-embedding-ada-002"),
         ("openai:text-embedding-ada-002@http://x/v1?rpm=5", {}, 0.05, "measured for openai:text-"),
-        ("words", {}, 0.05, "stable_below of the paper's embedder; none is measured for words"),
+        ("words", {}, 0.05, "stable_below from the paper; not measured for words"),
         ("embedded:9", {"stable_below": 0.05}, 0.05, "0.05 or more (stable_below)"),
         ("words", {"stable_below": 0.3}, 0.3, "0.3 or more (stable_below)"),
     ],

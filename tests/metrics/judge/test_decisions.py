@@ -170,7 +170,7 @@ def test_more_than_ten_levels_are_refused(tmp_path: Path) -> None:
     file = rubric(tmp_path / "r.yaml", *((i, i, "x") for i in range(11)))
     with (
         DecisionServer("typesafe") as server,
-        pytest.raises(UsageError, match="takes 10 levels; mine has more"),
+        pytest.raises(UsageError, match="takes at most 10 levels; the rubric mine has more"),
     ):
         judge(answers([5]), f"systemone:m@{server.url}", Judge(rubric=str(file)))
 

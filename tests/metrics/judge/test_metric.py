@@ -337,9 +337,9 @@ def test_an_entailer_judges_where_there_is_no_judge() -> None:
         ({"by": "nobody"}, "unknown value of by 'nobody'; known: entailer, model"),
         ({"repeats": 0}, "repeats: expected 1 or more"),
         ({"threshold": 7}, "threshold: expected 1 to 5, got 7"),
-        ({"rubric": "categories", "threshold": 1}, "has no order of levels"),
-        ({"aggregate": "expected"}, "expected takes logprobs=yes"),
-        ({"by": "entailer", "repeats": 3}, "repeats: an entailer judges"),
+        ({"rubric": "categories", "threshold": 1}, "levels of the rubric categories have no order"),
+        ({"aggregate": "expected"}, "expected needs logprobs=yes"),
+        ({"by": "entailer", "repeats": 3}, "repeats: does not apply to by=entailer"),
         ({"order": "second"}, "unknown value of order 'second'"),
     ],
 )
@@ -362,7 +362,7 @@ def test_agreement_that_is_not_defined_is_said() -> None:
     values, reasons = run.summary["judge"], run.summaries["judge"].not_applicable
     for key in ("kappa", "alpha (ordinal, between judges)"):
         assert values[key] is None
-        assert reasons[key] == "all levels are the same, or there are none to compare"
+        assert reasons[key] == "all levels are equal, or there are none to compare"
     assert values["agreement"] == 100
 
 

@@ -75,7 +75,7 @@ def test_whose_fault_it_is(response: str, documents: list[str], verdict: str) ->
     assert (found.verdict, found.score) == (verdict, float(verdict == "right"))
     problem = Rag().problem(found)
     assert (problem is None) == (verdict == "right")
-    assert problem is None or problem.startswith(f"{verdict}: 0%")
+    assert problem is None or problem.startswith(f"{verdict}: it has 0 % of")
 
 
 def test_a_fact_that_is_contradicted_is_used_wrongly_though_a_passage_says_so() -> None:
@@ -90,8 +90,14 @@ def test_the_sentence_and_the_passage_that_decide_are_the_evidence() -> None:
     first, second, *said = found.evidence
     assert (first["text"], first["verdict"]) == (PARIS, "generator: used wrongly")
     assert (first["passages"], first["quote"]) == ([2], PARIS)
-    assert first["why"] == f"passage [2] supports it (0.80); the answer says “{LYON}” (0.10)"
-    assert found.reason == f"it lacks 1 of 2 facts of the gold answer: “{PARIS}” {first['why']}"
+    assert (
+        first["why"]
+        == f"passage [2] supports it (entailment 0.80); the answer says “{LYON}” (entailment 0.10)"
+    )
+    assert (
+        found.reason
+        == f"the answer lacks 1 of 2 facts of the gold answer: “{PARIS}” {first['why']}"
+    )
     assert (second["text"].strip(), second["verdict"]) == (GAUL, "in the answer")
     assert [one["verdict"] for one in said] == ["in the gold answer", "hallucination", "noise"]
     assert found.verdict == "generator: used wrongly"

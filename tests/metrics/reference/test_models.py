@@ -228,5 +228,5 @@ def test_the_score_of_a_log_probability_is_a_probability(folder: Path) -> None:
 def test_a_blank_answer_has_no_likelihood(folder: Path) -> None:
     samples: Sequence[Any] = [{**SAMPLES[0], "response": ""}]
     run = score(samples, metrics=Reference(parts="em+gptscore_src"), judge=f"hf:{folder / 't5'}")
-    assert run.assessments[0].error == "the response is blank: no likelihood"
+    assert run.assessments[0].error == "the response is blank, so it has no likelihood"
     assert run.assessments[0].fault == "empty"

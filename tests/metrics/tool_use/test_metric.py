@@ -80,7 +80,7 @@ def test_a_failed_call_given_as_success_is_told_with_its_error(failure: Any) -> 
     [row] = found.evidence
     assert (row["step"], row["text"], row["passages"]) == (2, TAGUS, [1])
     assert row["quote"]
-    assert found.reason == f"step 2, find, failed; the answer says “{TAGUS}”"
+    assert found.reason == f"step 2 (find) failed, but the answer says “{TAGUS}”"
     assert found.parts["failed_call"] == 1
     assert found.score == pytest.approx(1 - 1 / 3)  # an argument, a failed call, a sentence
 
@@ -136,7 +136,7 @@ def test_what_the_same_call_returned_before_is_ignored_and_other_calls_are_not()
     again = [ask("And now?"), *call({"price": 25}, known_as="d", of="tea")]
     found = assessed(first, again, told)
     assert found.verdict == "result ignored"
-    assert found.reason == "step 5 has price 25, “The price is 20.” what was before"
+    assert found.reason == "“The price is 20.” has the old price; in step 5 it is 25"
     assert found.evidence[0]["passages"] == [2]
     assert assessed(first, again, say("It was 20 and is 25.")).verdict == "sound"
     coffee = [ask("And coffee?"), *call({"price": 25}, known_as="d", of="coffee")]
@@ -220,7 +220,10 @@ def test_an_action_for_another_id_is_one_without_a_call() -> None:
     done = call("ok", tool="cancel_order", id="W123")
     other = assessed(question, done, say("I have cancelled order W456."))
     assert other.verdict == "action without a call"
-    assert other.reason == "the call behind “I have cancelled order W456.” was made for W123"
+    assert (
+        other.reason
+        == "the call was made for W123, but the answer says “I have cancelled order W456.”"
+    )
     assert assessed(question, done, say("I have cancelled order W123.")).verdict == "sound"
 
 
@@ -236,7 +239,7 @@ def test_an_argument_has_a_source_before_its_call_or_is_told() -> None:
     assert (known.verdict, known.parts["arguments"]) == ("sound", 1)
     found = assessed(Q, call(TAGUS, id="T-17"), search, say(TAGUS))
     assert found.verdict == "unsupported argument"
-    assert found.reason == "'t-17' in id of find has no source"
+    assert found.reason == "'t-17' in id of find is nowhere before the call"
     [row] = found.evidence
     assert (row["step"], row["argument"], row["value"]) == (2, "id", "T-17")
     later = assessed(Q, call(TAGUS, id="T-17"), say(TAGUS), ask("Thanks"), say("You are welcome."))
@@ -282,7 +285,7 @@ def test_the_page_shows_the_step_that_decides(tmp_path: Path) -> None:
     bad = call(f"Error: {hostile}", tool=hostile, city=hostile, known_as="d")
     assessed(Q, say(TAGUS), ask("Sure?"), call(TAGUS), bad, say(SHORTER), out=tmp_path / "run")
     shown = (tmp_path / "run/report.html").read_text(encoding="utf-8")
-    for words in ("Calls of tools", "result ignored", "failed: ", "decides", "contradicts itself"):
+    for words in ("Tool calls", "result ignored", "failed: ", "decides", "contradicts itself"):
         assert words in shown
     for link in ('href="#a1-d1"', 'href="#a1-r0-f1"', 'id="a1-r0-f1"'):
         assert link in shown

@@ -180,10 +180,10 @@ def test_options_reach_their_part(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"checks": 0}, "checks: expected 1 or more"),
-        ({"k": 0}, "of the fact check: k: expected 1 or more"),
-        ({"fact_by": "m"}, "of the fact check: unknown value of by 'm'"),
+        ({"k": 0}, "fact check: k: expected 1 or more"),
+        ({"fact_by": "m"}, "fact check: unknown value of by 'm'"),
         ({"splitter": "senx"}, "unknown sentence splitter 'senx'"),
-        ({"claims": True, "sources": "given"}, "sources: given has wrong answers"),
+        ({"claims": True, "sources": "given"}, "sources: given does not work with claims=yes"),
     ],
 )
 def test_a_value_that_cannot_be_is_told(options: dict[str, Any], words: str) -> None:
@@ -264,7 +264,7 @@ def test_a_claim_that_is_not_assessable_enters_no_mean() -> None:
     assert (found.parts["claims"], found.parts["claims_assessable"]) == (2, 1)
     none = assessed(record, TrustScore(checks=2, claims=True), distractors=Few())
     assert (none.score, none.error) == (None, None)
-    assert none.reason.startswith("not assessable: none of 2 claims is; consistency is not")
+    assert none.reason.startswith("not assessable: no claim of 2 is; consistency is not")
 
 
 class OnlyLamps(Source):

@@ -71,9 +71,9 @@ def test_asking_stops_when_the_verdict_is_known(
     assert (found.parts["asked"], found.parts["undecided"], found.parts["replies"]) == (5, 0, 5)
     stop = {"kind": "stop", "asked": 5, "most": 20, "why": "confident"}
     assert [row for row in found.evidence if row["kind"] == "stop"] == [stop]
-    assert found.reason.endswith(" (5 of up to 20 asked)")
+    assert found.reason.endswith(" (5 of at most 20 replies asked for)")
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
-    assert "5 of up to 20 replies were asked for: the verdict of all is known at the" in page
+    assert "5 of at most 20 replies were asked for: the verdict is known with the" in page
 
 
 def test_what_is_asked_is_the_beginning_of_a_fixed_run() -> None:

@@ -58,7 +58,7 @@ def test_sentences_and_meanings_by_hand() -> None:
     assert found.parts["semantic_entropy"] == pytest.approx(math.log(2))
     assert found.score == pytest.approx(0.5)
     assert found.verdict == "doubtful"
-    assert found.reason == "selfcheck_nli 0.50; 2 of 4 other replies mean the same"
+    assert found.reason == "selfcheck_nli 0.50; 2 of 4 other replies have the same meaning"
     meanings = [row["meaning"] for row in found.evidence if row["kind"] == "reply"]
     assert meanings == [0, 1, 0, 1]
 
@@ -84,8 +84,8 @@ def test_the_sentence_in_doubt_is_marked_with_what_was_said_instead(tmp_path: Pa
     assert [row.get("doubtful", False) for row in rows] == [False, True]
     assert found.parts["weakest_sentence"] == 1
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
-    assert "other replies say otherwise" in page
-    assert "Asked again, it said: “Canberra”" in page
+    assert "other replies contradict it" in page
+    assert "Another reply of the model: “Canberra”" in page
 
 
 def tokens(*logprobs: float) -> list[Any]:
@@ -123,7 +123,7 @@ def test_words_that_the_model_found_unlikely_are_marked_in_the_report(tmp_path: 
     sure = recorded(token_logprobs=[["Canberra.", -0.8]])
     only(sure, **how, out=tmp_path / "sure")
     page = (tmp_path / "sure" / "report.html").read_text("utf-8")
-    assert "Tokens of which the model was not sure" in page
+    assert "Tokens with a low probability" in page
     assert 'class="unlikely"' not in page
 
 
@@ -250,7 +250,10 @@ def test_it_says_what_a_part_lacks(part: str, fields: Mapping[str, Any], message
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"resamples": ["Sydney"]}, "resamples: has 1 reply (expected a list of 2 or more; in a"),
+        (
+            {"resamples": ["Sydney"]},
+            "resamples: has 1 reply (expected a list of 2 or more; in a CSV",
+        ),
         ({"resamples": []}, "resamples: is missing (expected other replies"),
     ],
 )

@@ -34,7 +34,7 @@ def remarks_on(run: Any) -> list[str]:
     ("value", "reason"),
     [
         ([["Sydney", -0.1]], "of another text"),
-        (TOKENS[:2], "of a part of the text"),
+        (TOKENS[:2], "of only a part of the text"),
         ([["Canberra.", 0.5]], "with numbers above 0"),
         ([["Canberra."]], "without numbers for most tokens"),
         ({"avgLogprobs": -0.2}, "with one number for the whole text"),
@@ -42,7 +42,7 @@ def remarks_on(run: Any) -> list[str]:
             {"tokens": ["Canberra", "."], "token_logprobs": [-0.1]},
             "with texts and numbers in lists",
         ),
-        ("Canberra.", "in no known form"),
+        ("Canberra.", "in an unknown format"),
     ],
 )
 def test_what_cannot_be_used_leaves_everything_else_as_it_is(value: Any, reason: str) -> None:
@@ -53,7 +53,7 @@ def test_what_cannot_be_used_leaves_everything_else_as_it_is(value: Any, reason:
     assert found.parts.keys().isdisjoint(TOKEN_PARTS)
     assert found.parts["tokens"] == 0
     (remark,) = remarks_on(run)
-    start = f"uncertainty: token_logprobs of 1 of 2 answers left out: 1 {reason}"
+    start = f"uncertainty: token_logprobs of 1 of 2 answers not used: 1 {reason}"
     assert remark.startswith(start)
     assert remark.endswith("(first: first)")
 
@@ -72,7 +72,7 @@ def test_a_token_without_a_number_is_in_no_figure_and_counted() -> None:
     assert found.parts["mean_nll"] == pytest.approx(0.1875)
     assert (found.parts["tokens"], found.parts["tokens_left_out"]) == (2, 1)
     assert remarks_on(run) == [
-        "uncertainty: 1 token of 1 answer left out, having no log-probability (first: q)"
+        "uncertainty: 1 token of 1 answer left out for lack of a log-probability (first: q)"
     ]
 
 
@@ -88,17 +88,19 @@ def test_a_token_too_unlikely_for_a_number_is_the_weakest_and_in_no_sum(number: 
     assert found.parts["cocoa_entropy"] > 0
     assert [row["text"] for row in found.evidence if row["kind"] == "token"] == ["berra"]
     assert remarks_on(run) == [
-        "uncertainty: no nll and mean_nll of 1 of 1 answer, as a token is too unlikely for a "
+        "uncertainty: 1 of 1 answer without nll and mean_nll: a token is too unlikely to have a "
         "number (first: q)"
     ]
     only_nll = only(recorded(token_logprobs=expected), metric=Uncertainty(score="mean_nll"))
-    assert only_nll.reason == "not assessable: a token is too unlikely for a number"
+    assert (
+        only_nll.reason == "not assessable: the endpoint gives no number for a very unlikely token"
+    )
 
 
 def test_answers_without_log_probabilities_are_counted_beside_those_with_them() -> None:
     run = assess([recorded(id="a", token_logprobs=TOKENS), recorded(id="b"), recorded(id="c")])
     assert remarks_on(run) == [
-        "uncertainty: 1 of 3 answers have log-probabilities: figures of tokens are of these alone"
+        "uncertainty: 1 of 3 answers have log-probabilities; figures about tokens cover only these"
     ]
     assert run.summaries["uncertainty"].support["nll"] == 1
     assert remarks_on(assess([recorded(token_logprobs=TOKENS)])) == []
@@ -128,7 +130,7 @@ def test_likelihoods_of_replies_that_cannot_be_used_are_counted(value: Any, reas
     assert found.score == pytest.approx(0.5)
     assert "semantic_entropy_weighted" not in found.parts
     assert (
-        f"resample_logprobs of 1 of 1 answer left out: 1 {reason} (first: q)" in remarks_on(run)[0]
+        f"resample_logprobs of 1 of 1 answer not used: 1 {reason} (first: q)" in remarks_on(run)[0]
     )
 
 
@@ -136,7 +138,7 @@ def test_they_are_counted_only_where_they_are_needed() -> None:
     expected = recorded(resample_logprobs=[-1.0])
     assert remarks_on(assess([expected], metric=Uncertainty(parts="sentences"))) == []
     (remark,) = remarks_on(assess([expected], metric=Uncertainty(parts="meanings")))
-    assert remark.startswith("uncertainty: resample_logprobs of 1 of 1 answer left out")
+    assert remark.startswith("uncertainty: resample_logprobs of 1 of 1 answer not used")
 
 
 def test_the_likelihood_of_a_reply_is_that_of_its_tokens() -> None:
@@ -192,7 +194,7 @@ def test_a_cell_of_a_table_is_read_as_it_was_printed(
     run = assess(path)  # type: ignore[arg-type]
     (found,) = run.assessments
     assert found.parts.get("nll") == (nll and pytest.approx(nll))
-    assert not any("left out:" in remark for remark in remarks_on(run))
+    assert not any("not used:" in remark for remark in remarks_on(run))
 
 
 def test_a_file_with_numbers_that_json_lacks_is_reported_as_any_other(
@@ -209,7 +211,7 @@ def test_a_file_with_numbers_that_json_lacks_is_reported_as_any_other(
     run = assess(path, out=tmp_path / "run")  # type: ignore[arg-type]
     assert [item.error for item in run.assessments] == [None] * 3
     assert print_run(run, as_json=False) == 0
-    remark = "token_logprobs of 1 of 3 answers left out: 1 of another text (first: two lines)"
+    remark = "token_logprobs of 1 of 3 answers not used: 1 of another text (first: two lines)"
     assert remark in " ".join(capsys.readouterr().err.split())
     assert remark in (tmp_path / "run/report.html").read_text("utf-8")
     # The summary is strict JSON.

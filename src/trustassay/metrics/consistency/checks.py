@@ -70,14 +70,12 @@ class ConsistencyOptions(Metric):
         # With stop=yes the last check is the only inconsistent one, so the share is 1 - 1/n.
         if self.aggregate == "share" and self.stop:
             raise UsageError(
-                "aggregate: share needs stop=no (a share of checks that end with the first "
-                "inconsistent one says how long they were, and not how consistent the model is)"
+                "aggregate: share needs stop=no (if the checks stop at the first inconsistent one, "
+                "their share only says how many were made)"
             )
         names = self.named_sources
         if names is not None and (not all(names) or len(set(names)) < len(names)):
-            raise UsageError(
-                f"sources: expected different names with + between them, got {self.sources!r}"
-            )
+            raise UsageError(f"sources: expected different names joined by +, got {self.sources!r}")
         if self.algorithm == "paper":
             check_sources_of_paper(names or ())
         # The template is read and compiled now, before a run starts.

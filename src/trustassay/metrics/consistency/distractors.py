@@ -258,7 +258,7 @@ def check_sources_of_paper(sources: Sequence[str]) -> None:
     """Raise :class:`UsageError` for a source that Algorithm 1 does not have."""
     if others := [source for source in sources if source in (LLM, "pool")]:
         raise UsageError(
-            f"algorithm: paper has no source {others[0]}; leave it out, or take algorithm=asked"
+            f"algorithm: paper has no source {others[0]}; leave it out, or use algorithm=asked"
         )
 
 
@@ -268,16 +268,16 @@ def _check_sources(models: Models, sources: Sequence[str]) -> None:
     for source in sources:
         if source == LLM and not models.names("generator"):
             raise BackendError(
-                "the source llm asks a chat model: name one with --backend generator=URI"
+                "the source llm asks a chat model; name one with --backend generator=URI"
             )
         if source != LLM and source not in source_names:
             available = ", ".join(source_names) or "none"
             raise BackendError(
-                f"no source of distractors is called {source!r} here; known: {available}"
+                f"unknown source of distractors {source!r}; this run has: {available}"
             )
         if source == DBPEDIA and not models.names("linker"):
             message = (
-                "the source dbpedia needs the types of entities: name a linker, as "
+                "the source dbpedia needs the types of entities; name a linker, for example "
                 "--backend linker=spotlight"
             )
             raise BackendError(message)

@@ -63,7 +63,7 @@ RATIO_FIGURES: Mapping[str, tuple[str, str]] = {
 _SUM_COLUMNS = tuple(dict.fromkeys(name for pair in RATIO_FIGURES.values() for name in pair))
 _REASON_WITHOUT = {
     "answers": "no sample was scored",
-    "checks": "nothing was asked",
+    "checks": "no choice was asked for",
     "parsed": "no reply names an option",
 }
 
@@ -103,38 +103,37 @@ def _compute_interval(sums: RowSums, above: str, below: str) -> Interval | str:
 
 FIGURES: Mapping[str, Figure] = index_figures(
     Figure("mean", "mean score, Trust_BC", "", headline=True, statistic=Mean()),
-    Figure("mean_low", "mean score if all open answers had the least", "",
+    Figure("mean_low", "mean score if every open answer had its lowest possible score", "",
         statistic=Mean("lowest", (0.0, 1.0))),
-    Figure("mean_high", "mean score if all open answers had the largest", "",
+    Figure("mean_high", "mean score if every open answer had its highest possible score", "",
         statistic=Mean("highest", (0.0, 1.0))),
-    Figure("open", "answers left open, since replies cannot be read", "", statistic=Total("open")),
-    Figure("consistent", "answers that the model chose again in every choice", headline=True,
+    Figure("open", "answers left open because replies cannot be read", "", statistic=Total("open")),
+    Figure("consistent", "answers that the model chose again every time", headline=True,
         statistic=Share("consistent")),
     Figure("assessable", "answers that could be assessed", headline=True),
     Figure("share",
-        "mean share of an answer's choices in which the model takes it; finer than the score", "",
+        "mean share of the choices in which the model takes its answer; finer than the score", "",
         statistic=Mean("share_consistent", (0.0, 1.0))),
-    Figure("checks_consistent", "choices of its own answer, of all whose reply names an option",
+    Figure("checks_consistent", "readable choices in which the model took its own answer",
         headline=True),
-    Figure("none_chosen", "choices of none of the above, of all whose reply names an option"),
-    Figure("asked_again", "choices asked for again, since the first reply names no option"),
+    Figure("none_chosen", "readable choices of \"none of the above\""),
+    Figure("asked_again", "choices asked for twice because the first reply names no option"),
     Figure("unparsed", "choices whose reply names no option", headline=True),
     Figure("checks", "choices asked for each answer", "", statistic=Mean("checks")),
     Figure("short", "answers with too few distractors for all choices", "",
         statistic=Total("short")),
-    Figure("written", "share of an answer's distractors that were written by a generator", "",
+    Figure("written", "mean share of the distractors that a generator wrote", "",
         statistic=Mean("written", (0.0, 1.0))),
 ) | index_figures(
     Figure("position_bias",
-        "how far the places chosen differ from the answer's; 0 not at all, 0.75 always the same",
+        "how far the chosen places differ from the answer's; 0: not at all, 0.75: always the same",
         ""),
     *(
-        Figure(f"offered_{letter}", f"choices with the answer at {letter.upper()}, of all whose "
-            "reply names an option") for letter in "abcd"
+        Figure(f"offered_{letter}", f"readable choices with the answer at {letter.upper()}")
+        for letter in "abcd"
     ),
     *(
-        Figure(f"chosen_{letter}", f"choices of {letter.upper()}, of all whose reply names an "
-            "option") for letter in "abcd"
+        Figure(f"chosen_{letter}", f"readable choices of {letter.upper()}") for letter in "abcd"
     ),
     group="places",
 )  # fmt: skip
@@ -142,40 +141,42 @@ FIGURES: Mapping[str, Figure] = index_figures(
 
 @dataclass(frozen=True)
 class Consistency(ConsistencyOptions):
-    """Does the model choose its own answer again when it may choose among others?
+    """Does the model choose its own answer again when other answers are offered with it?
 
-    Up to ``checks`` times the model is asked its question again with five options: its answer,
-    three distractors, and "none of the above". The score, Trust_BC, is 1 where it takes its answer
-    every time and 0 where it once does not (Zheng et al. 2024, section 2.1). It needs no gold
-    answer and no evidence. The model asked is to be the one that gave the answers.
+    The model is asked its question again up to ``checks`` times with five options: its answer,
+    three distractors, and "none of the above". The score, Trust_BC, is 1 if the model takes its
+    answer every time, and otherwise 0 (Zheng et al. 2024, section 2.1). The metric needs no gold
+    answers and no evidence. Ask the model that gave the answers.
 
     Args:
-        checks: the most choices, n. stop: end with the first inconsistent one, as in the paper;
-            without it all are made.
-        sources: of distractors, with + between them: names of the run's ``distractors``,
-            ``pool`` (answers to other questions), ``llm`` (asked of the generator), or ``given``
-            (the sample's ``wrong_answers``). Without it, ``llm`` if there is a generator, and the
+        checks: the largest number of choices, n. stop: end with the first inconsistent one, as in
+            the paper; otherwise all are made.
+        sources: sources of distractors, joined by +: names of the run's ``distractors``,
+            ``pool`` (answers to other questions), ``llm`` (written by the generator), or ``given``
+            (the sample's ``wrong_answers``). Default: ``llm`` if there is a generator, and the
             run's. ``given`` comes first, then ``llm``, then the others in their order, then
-            ``pool``, ``embedding`` and ``pos`` last. Beside ``llm`` others only fill up to ten.
+            ``pool``, ``embedding`` and ``pos``. With ``llm``, the others only fill up to ten.
         algorithm: ``asked`` replaces first what the question asks for; ``paper`` is the authors'
             Algorithm 1, with ``candidates`` as its n, and without ``llm`` and ``pool``.
-        candidates: distractors to look for. aliases: take no distractor that is another wording
-            of the answer by the sample's gold answers; without it those are not read.
+        candidates: number of distractors to look for. aliases: drop distractors that are other
+            wordings of the answer according to the sample's gold answers; otherwise these are not
+            read.
         by: the ``letter`` of a reply, as in the paper; the ``likelihood`` of the letters, which
-            local models give; ``auto``: likelihood, or log-probabilities of a reply's first
-            token, where the model gives them.
-        max_tokens: of a reply; the paper's 1042. prompt: file of a template with ``question``,
-            ``options`` and ``examples``.
-        parser: of a reply: ``letter`` in whatever wrapping, or ``exact``: nothing but the letter.
-        unparsed: a reply that names no option is asked for ``again``, and if that names none
-            either, another check takes its place; or it stands ``apart``, and an answer with one
-            and no inconsistent check is open; or it is ``inconsistent``, as for the authors.
-        aggregate: ``all`` checks have to be consistent, or the score is their ``share``.
+            local models give; ``auto``: the likelihood, or log-probabilities of a reply's first
+            token, if the model gives them.
+        max_tokens: limit of a reply; 1042 in the paper. prompt: file with a template with
+            ``question``, ``options`` and ``examples``.
+        parser: how a reply is read: ``letter``, in any wrapping, or ``exact``, the letter alone.
+        unparsed: what happens if a reply names no option: ``again`` asks once more, and if that
+            reply names none either, another check replaces it; ``apart`` leaves an answer open
+            that has such a reply and no inconsistent check; ``inconsistent`` counts it as such, as
+            the authors do.
+        aggregate: ``all``: all checks must be consistent; ``share``: the score is their share.
 
-    An answer is open where too few replies can be read and no check is inconsistent. It has no
-    score; ``parts`` hold the least and the largest that it may have, ``lowest`` and ``highest``.
-    With fewer than three distractors there is nothing to choose from, and no score; with three or
-    four there are 1 or 4 checks at most, since no three are offered twice.
+    An answer is open if too few replies can be read and no check is inconsistent. It has no
+    score; ``parts`` hold its lowest and highest possible score, ``lowest`` and ``highest``.
+    With fewer than three distractors there is no choice and no score; with three or four there
+    are at most 1 or 4 checks, because no three are offered twice.
     """
 
     name: ClassVar[str] = "consistency"
@@ -191,8 +192,8 @@ class Consistency(ConsistencyOptions):
     passed_word: ClassVar[str] = "consistent"
     failed_word: ClassVar[str] = "inconsistent"
     line: ClassVar[str] = (
-        "the model, offered its own answer among others, does not take it, or this could not "
-        "be assessed"
+        "the model does not choose its own answer when others are offered, or this could not be "
+        "assessed"
     )
 
     @property
@@ -221,7 +222,9 @@ class Consistency(ConsistencyOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response, and its own wrong answers if they are to be distractors."""
-        own_distractors = {"wrong_answers": "the distractors"} if self.uses_source("given") else {}
+        own_distractors = (
+            {"wrong_answers": "wrong answers as distractors"} if self.uses_source("given") else {}
+        )
         return find_missing(sample, response="the answer of the model", **own_distractors)
 
     async def prepare(self, pool: Pool, models: Models) -> list[Sample]:
@@ -285,9 +288,9 @@ class Consistency(ConsistencyOptions):
     def problem(self, assessment: Assessment) -> str | None:
         """Say that the model does not choose its own answer again, or that this is not known."""
         if assessment.verdict == "inconsistent":
-            return "offered its own answer among others, the model does not take it"
+            return "the model does not choose its own answer when others are offered"
         if assessment.error is None and assessment.score is None:
-            return "it could not be assessed whether the model chooses its own answer again"
+            return "whether the model chooses its own answer again could not be assessed"
         return None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
@@ -315,7 +318,7 @@ class Consistency(ConsistencyOptions):
             "position_bias",
             position_bias(totals),
             n,
-            "a distance is above 0 by chance alone",
+            "a distance is above 0 even by chance",
             reason="no option from A to D was chosen",
         )
         return result.with_settings(self.settings(), self.figures)
@@ -325,7 +328,7 @@ class Consistency(ConsistencyOptions):
     ) -> str:
         """Return the reason of an assessment in a sentence."""
         if not possible:
-            return f"not assessable: {amount(candidates, 'distractor')} found, and 3 are needed"
+            return f"not assessable: {amount(candidates, 'distractor')} found; 3 are needed"
         consistent = sum(check.consistent for check in checks)
         unparsed = sum(check.chosen is None for check in checks)
         repeats_question = self.unparsed == "again"
@@ -335,7 +338,9 @@ class Consistency(ConsistencyOptions):
         message += f"the model took its own answer in {consistent} of {amount(readable, 'choice')}"
         if unparsed:
             message += f"; {amount(unparsed, 'reply', 'replies')} named no option"
-            message += ", also when asked again" if repeats_question else ""
+            message += ", even when asked again" if repeats_question else ""
         if possible < self.checks:
-            message += f"; {candidates} distractors allow no more than {amount(possible, 'choice')}"
+            message += (
+                f"; {amount(candidates, 'distractor')} allow at most {amount(possible, 'choice')}"
+            )
         return message

@@ -207,25 +207,27 @@ class Facts(NamedTuple):
 
 @dataclass(frozen=True)
 class FactCheck(Metric):
-    """Do passages found for an answer support it, contradict it, or leave it open?
+    """Do the passages found for an answer support it, contradict it, or leave it open?
 
-    Trust_FC of Zheng et al. 2024 (sections 2.2 and A.5.2): a statement that the answer is correct
-    is the query, and what the best passages say of question and answer is the verdict. The score
-    is 1 for support, 0.5 for neutral, 0 for contradict; the paper gives it no number by itself. A
-    run without a retriever takes the sample's own documents for the passages; a sample that has
-    none either is not assessable. Marks of citations are no part of the answer.
+    Trust_FC of Zheng et al. 2024 (sections 2.2 and A.5.2): the query is a statement that the
+    answer is correct, and the best passages give the verdict. The score is 1 for support, 0.5 for
+    neutral and 0 for contradict; the paper defines no number for this part. Without a retriever
+    the sample's own documents are the passages; a sample without documents is then not
+    assessable. Citation marks are removed from the answer first.
 
     Args:
-        k: passages that are retrieved, 10 as in the paper. A sample's own documents count all.
-        by: the run's ``entailer``, which judges each passage by itself, or a ``model``, the judge,
+        k: number of passages to retrieve, 10 as in the paper. A sample's own documents are all
+            used.
+        by: the run's ``entailer``, which judges each passage by itself, or the judge (``model``),
             which is shown all of them.
         threshold: probability from which a passage entails, or contradicts.
-        rule: where one passage supports and another contradicts: ``support``, or the ``stronger``.
-        statement: file of a template of the query, with ``question`` and ``answer``; ``paper`` has
-            the words of the paper's query, in another order, which is the same to BM25.
-        hypothesis: file of a template of what the entailer judges, with the same.
-        prompt: file of a template for the judge, with ``passages``, ``question`` and ``answer``.
-        max_tokens: of the judge's reply.
+        rule: which verdict wins if one passage supports and another contradicts: ``support``, or
+            the ``stronger``.
+        statement: file with a template of the query, with ``question`` and ``answer``; ``paper``
+            has the words of the paper's query in another order, which BM25 does not notice.
+        hypothesis: file with a template of what the entailer judges, with the same variables.
+        prompt: file with a template for the judge, with ``passages``, ``question`` and ``answer``.
+        max_tokens: limit of the judge's reply.
     """
 
     name: ClassVar[str] = "factcheck"
@@ -235,7 +237,7 @@ class FactCheck(Metric):
     )
     verdicts: ClassVar[Sequence[str]] = ENTAILMENT_LABELS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    line: ClassVar[str] = "the evidence contradicts it, or there is none to check it against"
+    line: ClassVar[str] = "the evidence contradicts it, or there is no evidence"
     figures: ClassVar[Mapping[str, Figure]] = index_figures(
         Figure("mean", "mean score, Trust_FC", "", headline=True, statistic=Mean()),
         Figure("support", "answers that the evidence supports", headline=True,
@@ -243,10 +245,10 @@ class FactCheck(Metric):
         Figure("neutral", "answers that the evidence leaves open", statistic=Share("neutral")),
         Figure("contradict", "answers that the evidence contradicts", headline=True,
             statistic=Share("contradict")),
-        Figure("assessable", "share of answers with evidence to check them against", "",
+        Figure("assessable", "share of answers for which there is evidence", "",
             statistic=Mean("assessable", (0.0, 1.0))),
-        Figure("passages", "passages for each answer", "", statistic=Mean("passages")),
-        Figure("unparsed", "passages whose judgement named no verdict", "",
+        Figure("passages", "passages per answer", "", statistic=Mean("passages")),
+        Figure("unparsed", "passages whose judgement names no verdict", "",
             statistic=Total("unparsed")),
     )  # fmt: skip
 
@@ -336,7 +338,7 @@ class FactCheck(Metric):
             verdict, reason, parts, rows = await judge(self, evidence, context)
         else:
             verdict, parts = "neutral", {"passages": 0.0, "unparsed": 0.0}
-            reason = "the corpus has no passage with a word of the question or the answer"
+            reason = "no passage of the corpus shares a word with the question or the answer"
             rows = [StatementRow(evidence.statement, evidence.retrieved)]
         parts, score = {"assessable": 1.0, **parts}, SCORES[verdict]
         return self.build_assessment(
@@ -461,8 +463,9 @@ async def _judge_by_entailer(
     reason = "no passage supports or contradicts the answer"
     if index is not None:
         decisive, row = places[index], rows[index]
-        value = row.entailment if verdict == "support" else row.contradiction
-        reason = f"passage {decisive + 1} {_DECIDES[verdict].word} ({value:.2f})"
+        what = "entailment" if verdict == "support" else "contradiction"
+        value = getattr(row, what)
+        reason = f"passage {decisive + 1} {_DECIDES[verdict].word} ({what} {value:.2f})"
     if errors:
         reason += f"; {amount(len(errors), 'passage')} could not be judged"
     parts = {
@@ -493,12 +496,12 @@ async def _judge_by_entailer(
             f"entailment {combined.entailment:.2f}, contradiction {combined.contradiction:.2f}"
         )
         conclusion = _VERDICT_AFTER_SECOND[verdict]
-        reason = f"read twice: {conclusion} ({probabilities}; the first reader: {reason})"
+        reason = f"both readers: {conclusion} ({probabilities}; first reader: {reason})"
     # An entailer misses some wrong numbers, dates and names, so support needs each of them in some
     # passage.
     if verdict == "support" and (lacks := evidence.missing_details):
         verdict, decisive = "neutral", None
-        reason = f"no passage has {', '.join(lacks[:6])} of the answer"
+        reason = f"no passage contains {', '.join(lacks[:6])}, which the answer states"
     judged_passages = []
     # Each passage gets its probabilities or its error, and the decisive one its mark.
     for place, (passage, reply) in enumerate(zip(evidence.passage_rows, replies, strict=True)):

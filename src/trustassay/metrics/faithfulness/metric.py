@@ -131,7 +131,7 @@ class FaithfulnessOptions(Metric):
         return result
 
 
-NO_PASSAGES = "without passages: there is nothing to judge the answer by"
+NO_PASSAGES = "no passages to judge the answer by"
 ANSWER_VERDICTS = ("supported", "not found", "contradicted", "no claim", "refused")
 """Verdicts on whole answers."""
 
@@ -174,27 +174,27 @@ class FaithfulnessTrace(NamedTuple):
 
 @dataclass(frozen=True)
 class Faithfulness(FaithfulnessOptions):
-    """Is every sentence of an answer in the passages that it was made from?
+    """Do the passages support every sentence of an answer?
 
-    Each sentence is supported, contradicted or not found. The score is the share of sentences
-    that are supported, 0 to 1, of those that claim anything; the verdict on the answer is that of
-    its worst sentence. No citations and no gold answers are needed. A refusal has no score, nor has
-    an answer that brought no passages.
+    Each sentence is supported, contradicted or not found. The score, 0 to 1, is the share of
+    supported sentences among those that claim something. The verdict on the answer is that of its
+    worst sentence. The metric needs no citations and no gold answers. A refusal has no score,
+    and neither has an answer without passages.
 
     A sentence is read against the part of the passages that has most of its words, and against
-    sentences of all passages that have them together; the mean of both readings' log-odds counts.
-    It is contradicted where that part contradicts it and is on the same subject.
+    sentences from all passages that have them together; the mean of both readings' log-odds counts.
+    It is contradicted if that part contradicts it and is about the same subject.
 
     Args:
-        claims: what is judged: the ``sentences``, or the claims that a ``model``, the judge, lists.
+        claims: what is judged: the ``sentences``, or the claims that the judge lists (``model``).
         threshold: probability from which a passage supports.
         contradiction: probability from which a passage contradicts.
         near: share of a sentence's content words that two neighbouring sentences of a passage must
-            hold for it to contradict it.
-        splitter: sentence splitter by name, as of ``grounding``.
-        refusal: refusal detector by name, as of ``grounding``.
-        prompt: file of a template for ``claims=model``, with ``question`` and ``answer``.
-        max_tokens: of the model's reply.
+            contain before the passage can contradict the sentence.
+        splitter: name of a sentence splitter, as for ``grounding``.
+        refusal: name of a refusal detector, as for ``grounding``.
+        prompt: file with a template for ``claims=model``, with ``question`` and ``answer``.
+        max_tokens: limit of the judge's reply.
     """
 
     name: ClassVar[str] = "faithfulness"
@@ -207,12 +207,12 @@ class Faithfulness(FaithfulnessOptions):
     verdicts: ClassVar[Sequence[str]] = ANSWER_VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     figures: ClassVar[Mapping[str, Figure]] = index_figures(
-        Figure("mean", "sentences that the passages support, mean over answers", "", headline=True,
-            statistic=Mean()),
-        Figure("supported", "answers of which every sentence is supported", headline=True,
+        Figure("mean", "mean share of sentences that the passages support", "",
+            headline=True, statistic=Mean()),
+        Figure("supported", "answers whose sentences are all supported", headline=True,
             statistic=Share("supported")),
-        Figure("not_found", "answers with a sentence that no passage says", headline=True,
-            statistic=Share("not found"), better="lower"),
+        Figure("not_found", "answers whose worst sentence is in no passage",
+            headline=True, statistic=Share("not found"), better="lower"),
         Figure("contradicted", "answers with a sentence that a passage contradicts", headline=True,
             statistic=Share("contradicted"), better="lower"),
         Figure("refused", "answers that refuse", statistic=Share("refused")),
@@ -312,8 +312,8 @@ class Faithfulness(FaithfulnessOptions):
     def line(self) -> str:
         """A sentence that no passage supports."""
         return (
-            "one of its sentences is contradicted by a passage, or found in none: no passage "
-            f"entails it with a probability of {self.threshold:g} or more (threshold)"
+            "a passage contradicts one of its sentences, or no passage entails it with a "
+            f"probability of {self.threshold:g} or more (threshold)"
         )
 
     def in_doubt(self, assessment: Assessment) -> bool:
@@ -380,7 +380,7 @@ def _build_reason(rows: Sequence[JudgedClaim], judged: int) -> str:
     for verdict in ("contradicted", "not found"):
         if result := [row for row in rows if row.verdict == verdict]:
             return f"{len(result)} of {amount(judged, 'sentence')} {verdict}: {result[0].why}"
-    message = f"all {judged} sentences supported"
+    message = f"all {judged} sentences are supported"
     message = message if judged != 1 else "the passages support the answer"
     near = [row for row in rows if row.borderline]
     return f"{message}; borderline: {near[0].why}" if near else message

@@ -53,8 +53,8 @@ from trustassay.statistics.intervals import count_units
 from trustassay.text.numbers import amount
 
 _ADVICE = (
-    "the same command asks again; fewl:allow_missing_references=yes scores it by the other "
-    "references"
+    "run the same command to ask again; fewl:allow_missing_references=yes scores the answer by the "
+    "other references"
 )
 CHANCE_AUROC = 50.0  # AUROC in percent of a score that says nothing
 MIN_AGREEMENT = 0.2
@@ -115,7 +115,7 @@ class _FewerQuestions:
             return []
         return [
             f"{len(self._missing):,} of {scored:,} penalties are means over fewer questions "
-            f"(missing answers of references: {sum(self._missing):,}); trustassay rescore RUN "
+            f"({amount(sum(self._missing), 'reference answer')} missing); trustassay rescore RUN "
             "computes them again"
         ]
 
@@ -190,27 +190,27 @@ class FewlTrace(NamedTuple):
 _FORMS = {
     "eq1": "equation 1 of the paper",
     "theory": "section 3.1 of the paper",
-    "agreement": "form of this project, not FEWL's",
+    "agreement": "a form of this project, not of FEWL",
 }
 
 
 @dataclass(frozen=True)
 class Fewl(FewlOptions):
-    """How much do the references agree with the answer, weighted by what they know?
+    """How far do reference answers agree with the answer, weighted by what each reference knows?
 
-    The score rises with the likeness of the answer to each reference's answer to the question,
-    and falls with its likeness to their answers to other questions (Wei et al. 2024). Higher is
-    less hallucinated. No gold answer is read, except by the weights ``ideal``.
+    The score rises with the similarity of the answer to each reference's answer to the question,
+    and falls with its similarity to their answers to other questions (Wei et al. 2024). Higher
+    means less hallucinated. Gold answers are read only for the weights ``ideal``.
 
     A sample fails if a call to a reference failed, unless ``allow_missing_references`` is set: then
-    the reference gives its weight to the others of that sample. So does one whose answer is blank
-    or missing in the input, and with ``declined=drop`` one that refused. All are counted beside
-    the mean; where no reference is left there is no score. An answer without words is like nothing:
-    all its similarities are 0.
+    the weight of that reference goes to the others of the sample. The same holds for a reference
+    whose answer is blank or missing in the input, and with ``declined=drop`` for one that refused.
+    The summary counts them all. Without any reference there is no score. All similarities of an
+    answer without words are 0.
 
-    ``parts`` hold the score without the penalty, the mean penalty, the weighted similarity, how
-    many references, neighbours and pairs stand behind it, the length of the answer, and its label
-    where it has one.
+    ``parts`` hold the score without the penalty, the mean penalty, the weighted similarity, the
+    numbers of references, neighbours and pairs behind it, the length of the answer, and its label,
+    if any.
 
     The options are those of :class:`~trustassay.metrics.fewl.options.FewlOptions`.
     """
@@ -223,17 +223,18 @@ class Fewl(FewlOptions):
         neither="references neighbours pairs characters label absent unanswered_neighbours",
     )
     figures: ClassVar[Mapping[str, Figure]] = index_figures(
-        Figure("mean", "mean score; higher is less hallucinated", "", headline=True,
+        Figure("mean", "mean score; higher means less hallucinated", "", headline=True,
             statistic=Mean()),
-        Figure("no_penalty", "the same without the penalty", "", headline=True,
+        Figure("no_penalty", "mean score without the penalty", "", headline=True,
             statistic=Mean("no_penalty")),
-        Figure("auroc", "right answers that score higher than wrong ones (AUROC)", headline=True),
-        Figure("auroc_no_penalty", "the same of the score without the penalty", headline=True),
-        Figure("auroc_agreement", "the same of the weighted similarity alone"),
-        Figure("auroc_length", "the same of a rule that knows nothing: the shorter is right",
+        Figure("auroc", "AUROC: how often a right answer outscores a wrong one",
             headline=True),
-        Figure("chance", "the same by chance", headline=True),
-        Figure("penalty", "mean likeness to answers to other questions", "",
+        Figure("auroc_no_penalty", "AUROC of the score without the penalty", headline=True),
+        Figure("auroc_agreement", "AUROC of the weighted similarity alone"),
+        Figure("auroc_length", "AUROC of a simple rule: the shorter answer is right",
+            headline=True),
+        Figure("chance", "AUROC of chance", headline=True),
+        Figure("penalty", "mean similarity to reference answers to other questions", "",
             statistic=Mean("penalty")),
         Figure("references", "mean number of references behind a score", "",
             statistic=Mean("references")),
@@ -241,14 +242,15 @@ class Fewl(FewlOptions):
             statistic=Mean("neighbours")),
         Figure("pairs", "mean number of wrong and corrected answers behind the weights", "",
             statistic=Mean("pairs")),
-        Figure("characters", "mean length of an answer", "", statistic=Mean("characters")),
+        Figure("characters", "mean length of an answer, in characters", "",
+            statistic=Mean("characters")),
     )  # fmt: skip
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     counts_outcomes: ClassVar[bool] = False
     """Its bound is ours, and was not measured against labels."""
     line: ClassVar[str] = (
-        f"the references agree with it by less than {MIN_AGREEMENT:g} (our bound, none is in the "
-        "paper), or no more than with what they say of other questions"
+        f"its weighted similarity to the references is below {MIN_AGREEMENT:g} (a bound of this "
+        "project, the paper has none), or not above that to their answers to other questions"
     )
 
     @property
@@ -261,7 +263,7 @@ class Fewl(FewlOptions):
             settings.append(f"similarity {self.backend_names['similarity']}")
         settings += [] if self.penalising == "nearest" else [f"penalty {self.penalising}"]
         if not ours and self.declining == "drop":
-            settings.append("references that decline dropped")
+            settings.append("without references that decline")
         return f"{'Agreement with references' if ours else 'FEWL'} ({'; '.join(settings)})"
 
     def problems(self, sample: Sample) -> list[Problem]:
@@ -326,7 +328,9 @@ class Fewl(FewlOptions):
         if not present:
             return self._build_unscored(sample, absent)
         if self.wants_pairs and not (sample.wrong_answers and sample.corrected_answers):
-            raise AssessmentError("has no wrong and corrected answers to weigh references by")
+            raise AssessmentError(
+                "has no wrong and corrected answers from which to compute the weights of references"
+            )
         comparer = _SampleComparer(self, sample, context.models)
         neighbours: Sequence[Neighbour] = ()
         if self.penalising != "none":
@@ -345,7 +349,7 @@ class Fewl(FewlOptions):
         columns = list(zip(present, agreement, expertise, likeness, strict=True))
         # No expertise: by expertise=ask, none of its replies about right, or about wrong, answers
         # could be read. Its weight goes to the others.
-        reason = "said neither yes nor no about the answers it was asked about"
+        reason = "answered neither yes nor no"
         absent += [
             AbsentReference(reference.label, reason, UNREADABLE)
             for reference, _, knows, _ in columns
@@ -486,18 +490,18 @@ class Fewl(FewlOptions):
         if self.weighting == "single-best" and len(present) > 1:
             phrases = [f"the best of {len(present)} references"]
         phrases += [
-            f"{reference.absent} {reference.why}: its weight went to the others"
+            f"{reference.absent} {reference.why}, so its weight went to the others"
             for reference in absent
         ]
         if self.penalising != "none":
             if not neighbours:
-                phrases.append("no question is near enough for a penalty, so there is none")
+                phrases.append("no penalty, because no other question is similar enough")
             elif not has_penalty.all():
                 pairs = zip(present, has_penalty, strict=True)
                 without = ", ".join(
                     reference.label for reference, answered in pairs if not answered
                 )
-                phrases.append(f"no penalty of {without}: answered no neighbour")
+                phrases.append(f"no penalty from {without}, which answered no similar question")
         return "; ".join(phrases)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
@@ -521,7 +525,7 @@ class Fewl(FewlOptions):
             details[REMARKS] = [*details.get(REMARKS, ()), *sentences]
         result = replace(result, details={**result.details, **details})
         labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
-        reason = "all labels say the same" if len(labels) else "no scored sample has a label"
+        reason = "all labels are the same" if len(labels) else "no scored sample has a label"
         for key, part in _BASELINE_PARTS.items():
             scores = np.array(columns[part])
             value = auroc(scores, labels)
@@ -544,8 +548,8 @@ class Fewl(FewlOptions):
         if assessment.score is None or "agreement" not in parts:
             return None
         if parts["agreement"] <= parts.get("penalty", -math.inf):
-            return "the references say as much of it of other questions"
-        return "the references say something else" if parts["agreement"] < MIN_AGREEMENT else None
+            return "the references' answers to other questions are as similar to it"
+        return "the references give another answer" if parts["agreement"] < MIN_AGREEMENT else None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the references with their weights and similarities."""

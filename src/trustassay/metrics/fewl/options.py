@@ -23,36 +23,36 @@ class FewlOptions(Metric):
     """The options that a user can set.
 
     Args:
-        form: ``eq1`` (the paper's equation 1), ``theory`` (its section 3.1), ``agreement`` (ours;
-            see docs/methods/fewl.md).
+        form: ``eq1`` (equation 1 of the paper), ``theory`` (its section 3.1), ``agreement`` (a
+            form of this project; see docs/methods/fewl.md).
         divergence: ``tv``, ``js`` or ``kl``; the form ``agreement`` has none.
-        weights: of the references. ``ours`` by their expertise, from wrong and corrected answers
-            (the paper's name for it); ``uniform``; ``ideal``, by labelled right and wrong answers
-            (``answers`` and ``incorrect_answers``); ``single-best``, the one of most expertise
-            alone; ``agreement``, by how much they agree over all samples. ``auto`` is ``ours``,
-            for the form ``agreement`` it is ``agreement``.
+        weights: how references are weighted. ``ours`` (the paper's name): by expertise, from wrong
+            and corrected answers; ``uniform``; ``ideal``: by labelled right and wrong answers
+            (``answers`` and ``incorrect_answers``); ``single-best``: only the reference with the
+            most expertise; ``agreement``: by how much they agree over all samples. ``auto`` is
+            ``ours``, and for the form ``agreement`` it is ``agreement``.
         temperature: divides the expertise before its exponential is taken.
-        penalty: subtract the likeness to the references' answers to the ``nearest`` questions, to
-            ``random`` ones, or ``none``.
-        neighbours: questions behind a penalty, K.
-        max_similarity: cosine of questions from which they are too alike to be neighbours.
-        pairs: wrong answers and corrected ones that the generator is asked for in one call; the
-            first so many count where a sample brings its own.
-        answers: different answers that each reference model is asked for in one call; each counts
-            as a reference.
-        pairs_prompt: file of a template that asks for the pairs, with ``question``, ``pairs`` and
-            ``sample``; the reply has our layout ("1. Wrong Answer: ...").
-        answers_prompt: file of a template that asks for several answers, with ``question``,
+        penalty: subtract the similarity to the references' answers to the ``nearest`` questions,
+            to ``random`` ones, or to ``none``.
+        neighbours: number of questions behind a penalty, K.
+        max_similarity: cosine from which two questions are too similar to be neighbours.
+        pairs: number of wrong and corrected answers to request from the generator in one call; of
+            a sample's own pairs the first ones up to this number count.
+        answers: number of different answers to request from each reference model in one call; each
+            counts as a reference.
+        pairs_prompt: file with a template that asks for the pairs, with ``question``, ``pairs`` and
+            ``sample``; the reply must have the standard layout ("1. Wrong Answer: ...").
+        answers_prompt: file with a template that asks for several answers, with ``question``,
             ``answers`` and ``sample``; the reply is a numbered list.
         declined: a reference that declines to answer ("I have no comment") counts like any other
-            (``count``, as in the paper), or gives its weight to the others (``drop``). ``auto`` is
-            ``count``, for the form ``agreement`` it is ``drop``.
+            (``count``, as in the paper), or its weight goes to the others (``drop``). ``auto`` is
+            ``count``, and for the form ``agreement`` it is ``drop``.
         expertise: by ``similarity`` to wrong and corrected answers, or ``ask``: each reference is
             asked whether its answer says the same as they do (footnote 4).
-        allow_missing_references: score a sample also if a call to a reference failed, by the
-            references that answered; without it the sample fails, as equation 1 would have another
-            N. A call of ``expertise=ask`` that failed fails the sample in either case: the
-            reference has answered, and its weight is not known.
+        allow_missing_references: score a sample by the references that answered, even if a call to
+            another one failed. Otherwise the sample fails, because equation 1 would have another
+            N. A failed call of ``expertise=ask`` fails the sample in either case: the reference
+            has answered, but its weight is not known.
     """
 
     form: Form = "eq1"
@@ -80,9 +80,13 @@ class FewlOptions(Metric):
         if not -1 <= self.max_similarity <= 1:
             raise UsageError(f"max_similarity: expected -1 to 1, got {self.max_similarity}")
         if self.pairs_prompt and not self.wants_pairs:
-            raise UsageError(f"pairs_prompt: weights={self.weighting} asks for no pairs")
+            raise UsageError(
+                f"pairs_prompt: has no effect, because weights={self.weighting} asks for no pairs"
+            )
         if self.answers_prompt and self.answers == 1:
-            raise UsageError("answers_prompt: is for several answers; expected answers=2 or more")
+            raise UsageError(
+                "answers_prompt: applies to several answers; expected answers=2 or more"
+            )
 
     @property
     def weighting(self) -> Weights:

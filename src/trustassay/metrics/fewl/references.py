@@ -173,8 +173,8 @@ async def ask_whether_same(
     """
     if reference.name not in models.names("references"):
         raise AssessmentError(
-            f"expertise=ask: {reference.name!r} is not a model of this run; expected it as a "
-            f"reference ({reference.name}=URI), or expertise=similarity"
+            f"expertise=ask: {reference.name!r} is not a model of this run; give it as a "
+            f"reference ({reference.name}=URI), or use expertise=similarity"
         )
     prompt = load_prompt(__package__, "same-answer")
     replies = await asyncio.gather(

@@ -257,11 +257,9 @@ def score_answer(parts: Mapping[str, float], correctness: str) -> tuple[float | 
     answerable = parts.get("answerable")
     if not parts["answered"]:
         if answerable is None:
-            return None, "refused; whether rightly is unknown without gold answers"
-        judgement = (
-            "rightly: no document supports" if not answerable else "though a document supports"
-        )
-        return 1.0 - answerable, f"refused {judgement} a gold answer"
+            return None, "refused; without gold answers it is unknown whether the refusal is right"
+        judgement = "wrongly refused: a" if answerable else "rightly refused: no"
+        return 1.0 - answerable, f"{judgement} document supports a gold answer"
     if parts["blank"]:
         return 0.0, "the response is blank"
     # The citation F1 of this answer: supported sentences are recall, precise citations precision.
@@ -269,8 +267,9 @@ def score_answer(parts: Mapping[str, float], correctness: str) -> tuple[float | 
     precision = share(parts["precise_citations"], parts["citations"])
     applicable = [share(2 * recall * precision, recall + precision)]
     phrases = [
-        f"{parts['supported_statements']:.0f} of {parts['statements']:.0f} statements supported",
-        f"{parts['precise_citations']:.0f} of {parts['citations']:.0f} citations precise"
+        # The same words for any number: the report groups answers by reasons without numbers.
+        f"supported statements: {parts['supported_statements']:.0f} of {parts['statements']:.0f}",
+        f"precise citations: {parts['precise_citations']:.0f} of {parts['citations']:.0f}"
         if parts["citations"]
         else "no citation",
     ]
@@ -278,7 +277,7 @@ def score_answer(parts: Mapping[str, float], correctness: str) -> tuple[float | 
         # 1 for an answer to an answerable question, 0 for one that should have been refused.
         applicable.append(answerable)
     if answerable == 0:
-        phrases.insert(0, "answered though no document supports a gold answer")
+        phrases.insert(0, "answered although no document supports a gold answer")
     if "supported_hits" in parts:
         hits, supported = parts["supported_hits"], parts["supported"]
         correct = share(hits, supported)
@@ -289,7 +288,7 @@ def score_answer(parts: Mapping[str, float], correctness: str) -> tuple[float | 
             correct = share(2 * precision * recall, precision + recall)
         applicable.append(correct)
         if answerable:
-            phrases.insert(0, f"gives {hits:.0f} of {supported:.0f} supported gold answers")
+            phrases.insert(0, f"supported gold answers given: {hits:.0f} of {supported:.0f}")
     return sum(applicable) / len(applicable), "; ".join(phrases)
 
 
@@ -301,7 +300,7 @@ def share(part: float, total: float) -> float:
 VERDICT_REASONS = {
     "supports alone": "this passage alone entails the statement",
     "needed": "the other cited passages do not entail the statement without it",
-    "covered": "the others are enough, but it supports a gold answer that they also support",
+    "covered": "not needed, but it supports a gold answer that the others also support",
     "redundant": "the other cited passages entail the statement without it",
     "unsupported": "the cited passages together do not entail the statement",
     "invalid": "the document does not exist",

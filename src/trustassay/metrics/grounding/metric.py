@@ -143,7 +143,7 @@ class GroundingAssessor:
         score, reason = maths.score_answer(parts, self.metric.correctness)
         if refusal is None and not self.documents:
             # In Trust-Eval such an answer fails, though the cause may be a field that was not read.
-            reason = f"{reason}; it came without passages"
+            reason = f"{reason}; the sample has no passages"
         return self.metric.build_assessment(
             self.sample,
             score,
@@ -221,7 +221,7 @@ class GroundingAssessor:
         )
         for text, topic in topics:
             if sentence := find_covering_sentence(topic, all_sentences):
-                result[text] = f"passage [{sentence.passage + 1}] speaks of “{topic}”"
+                result[text] = f"passage [{sentence.passage + 1}] mentions “{topic}”"
         return result
 
     @cached_property
@@ -432,7 +432,7 @@ class GroundingAssessor:
             )
             # A missing number or name overrules the reader, so it is the reason.
             if is_judged and (lacks := self.find_missing(hypothesis)):
-                reason = f"no passage has {', '.join(lacks[:6])}"
+                reason = f"no passage contains {', '.join(lacks[:6])}"
             yield CitedSentence(
                 "list item" if self.is_list else "sentence",
                 s.text,
@@ -542,15 +542,15 @@ class Grounding(GroundingOptions):
     Args:
         profile: ``default``, or ``paper`` for the numbers of trust_eval 0.1.6, with its errors.
         correctness: ``em`` (short gold answers are in the response), ``em5`` (the response is a
-            list), ``cm`` (gold claims that the response entails), ``none``; ``auto`` takes ``cm``
-            if samples have claims or their answers are whole sentences, else ``em``.
-        splitter: sentence splitter by name (``sentencex``, ``punkt``, ``lines``; a language may
-            follow, as in ``sentencex:de``) or a function; ``None``: the profile's.
-        refusal: refusal detector by name (``phrases``, ``paper``) or a function of the response.
+            list), ``cm`` (the response entails gold claims), ``none``; ``auto`` is ``cm`` if
+            samples have claims or their answers are whole sentences, otherwise ``em``.
+        splitter: name of a sentence splitter (``sentencex``, ``punkt``, ``lines``; a language may
+            follow, as in ``sentencex:de``) or a function; default: that of the profile.
+        refusal: name of a refusal detector (``phrases``, ``paper``) or a function of the response.
         threshold: probability from which a pair counts as entailed.
-        at_most_citations: citations of a statement that count; ``None``: all.
-        cited_only: an answer that cites none of its documents has no score.
-        others: see :class:`~trustassay.metrics.grounding.options.Rules`; ``None``: the profile's.
+        at_most_citations: number of citations of a statement that count; ``None``: all.
+        cited_only: give no score to an answer that cites none of its documents.
+        others: see :class:`~trustassay.metrics.grounding.options.Rules`; default: the profile's.
     """
 
     title: ClassVar[str] = "Grounding of cited answers (Trust-Eval)"
@@ -566,7 +566,7 @@ class Grounding(GroundingOptions):
         # Without gold answers the flags alone say how many there are, so they must agree.
         flags = {len(document.supports or ()) for document in sample.documents or ()}
         if len(flags) > 1 and not self.golds(sample):
-            result.append(Problem("documents", "have lists of supports that differ in length"))
+            result.append(Problem("documents", "have lists in `supports` that differ in length"))
         return result
 
     def needs(self) -> Sequence[Need]:
@@ -579,7 +579,7 @@ class Grounding(GroundingOptions):
         if self.cited_only and not cites_document(
             sample.response or "", len(sample.documents or ())
         ):
-            return self.build_assessment(sample, None, reason="cites no document")
+            return self.build_assessment(sample, None, reason="the answer cites no document")
         # Building the state reads the whole response, so it runs on the thread for long texts.
         return await (await TextWork.for_sample(sample)(GroundingAssessor, self, context)).result()
 
@@ -602,9 +602,9 @@ class Grounding(GroundingOptions):
     def line(self) -> str:
         """A sentence or citation that does not hold, or a wrong refusal."""
         return (
-            "the passages cited by one of its sentences do not entail it (probability below "
+            "the passages that a sentence cites do not entail it (probability below "
             f"{self.threshold:g}, threshold), a citation is not needed or incorrect, it is blank, "
-            "or it refuses what the passages answer"
+            "or it refuses a question that the passages answer"
         )
 
     def problem(self, assessment: Assessment) -> str | None:
@@ -616,8 +616,10 @@ class Grounding(GroundingOptions):
         parts = assessment.parts
         if assessment.verdict == "refused":
             if parts.get("false_denials"):
-                return "it denies that the passages speak of what they do speak of"
-            return "refused, though it could be answered" if assessment.score == 0 else None
+                return "it says that the passages do not mention something that they mention"
+            return (
+                "it refuses a question that the documents answer" if assessment.score == 0 else None
+            )
         if parts.get("blank"):
             return "not answered: it is blank, or claims nothing"
         sentences, supported, citations, precise = (

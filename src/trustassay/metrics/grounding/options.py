@@ -123,7 +123,7 @@ class GroundingOptions(Metric):
         # The paper's citation reader has no notion of a full stop or of a bullet.
         check_least(self, at_most_citations=1)
         if not self.rules.lists and (self.trailing or self.lines):
-            raise UsageError("trailing and lines need lists=yes: the paper's rules have neither")
+            raise UsageError("trailing and lines need lists=yes; the paper's rules have neither")
         if not 0 < self.threshold < 1:
             raise UsageError("threshold: expected a probability between 0 and 1")
         # Build these now: an unknown name must fail before a run starts.

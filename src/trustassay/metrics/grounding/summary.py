@@ -24,7 +24,7 @@ FIRST_NAMES = {f"refuse_{kind}": f"reject_{kind}" for kind in ("rec", "prec", "f
 FIGURES: Mapping[str, Figure] = index_figures(
     Figure("trust_score",
         "Mean of calibrated correctness, macro_f1 and answered_citation_f1 (Trust-Score).",
-        headline=True, better="higher", name="Trust, all in one"),
+        headline=True, better="higher", name="Trust-Score, overall"),
     group="Overall",
 ) | index_figures(
     Figure("num_samples", "Answers that were scored.", ""),
@@ -40,49 +40,50 @@ FIGURES: Mapping[str, Figure] = index_figures(
     Figure("invalid_citations", "Citations of documents that do not exist, in total.", ""),
     group="Counts and lengths",
 ) | index_figures(
-    Figure("reject_rec", "Of the unanswerable questions, those refused.", better="higher"),
-    Figure("reject_prec", "Of the refusals, those of unanswerable questions.", better="higher"),
+    Figure("reject_rec", "Share of unanswerable questions that were refused.", better="higher"),
+    Figure("reject_prec", "Share of refusals that refuse an unanswerable question.",
+        better="higher"),
     Figure("reject_f1", "F1 of reject_rec and reject_prec.", better="higher"),
-    Figure("answerable_rec", "Of the answerable questions, those answered.", better="higher"),
-    Figure("answerable_prec", "Of the answers given, those to answerable questions.",
+    Figure("answerable_rec", "Share of answerable questions that were answered.", better="higher"),
+    Figure("answerable_prec", "Share of answers that answer an answerable question.",
         better="higher"),
     Figure("answerable_f1", "F1 of answerable_rec and answerable_prec.", better="higher"),
     Figure("macro_avg", "Mean of reject_rec and answerable_rec."),
     Figure("macro_f1",
-        "Mean of reject_f1 and answerable_f1 (the paper's F1_GR). At most 50 where all questions "
+        "Mean of reject_f1 and answerable_f1 (the paper's F1_GR). At most 50 if all questions "
         "are answerable, or none is.", headline=True, better="higher",
-        name="Answers and refuses when it should"),
+        name="Answers and refuses as it should"),
     group="Refusals",
 ) | index_figures(
     Figure("regular_str_em", "Share of gold answers that are in the response."),
-    Figure("answered_str_em", "The same over answers that are not refusals."),
+    Figure("answered_str_em", "regular_str_em over answers that are not refusals."),
     Figure("calib_answered_str_em",
-        "Share of the gold answers supported by the documents that are in the response (0 for an "
-        "unanswerable question), over answered ones (the paper's EM_alpha)."),
+        "Share of the gold answers supported by the documents that are in the response, over "
+        "answered questions; 0 for an unanswerable one (the paper's EM_alpha)."),
     Figure("calib_answerable_str_em",
-        "The same over answerable questions, refusals counting 0 (EM_beta)."),
+        "The same share over answerable questions; 0 for a refusal (EM_beta)."),
     Figure("calib_str_em_f1",
         "Calibrated correctness: harmonic mean of calib_answered_str_em and "
         "calib_answerable_str_em (the paper's F1_AC).", headline=True, better="higher",
-        name="Gives the right answers"),
+        name="Correct answers"),
     Figure("parametric_str_em",
-        "answered_str_em less the part that the documents support, over all answered questions: "
-        "knowledge that came from the model itself."),
+        "answered_str_em minus the part that the documents support, over all answered questions: "
+        "what the model knew by itself."),
     group="Correctness: exact match",
 ) | index_figures(
     Figure("regular_claims_nli", "Share of gold claims that the response entails."),
-    Figure("answered_claims_nli", "The same over answers that are not refusals."),
+    Figure("answered_claims_nli", "regular_claims_nli over answers that are not refusals."),
     Figure("calib_answered_claims_nli",
-        "Share of the gold claims supported by the documents that the response entails (0 for an "
-        "unanswerable question), over answered ones."),
+        "Share of the gold claims supported by the documents that the response entails, over "
+        "answered questions; 0 for an unanswerable one."),
     Figure("calib_answerable_claims_nli",
-        "The same over answerable questions, refusals counting 0."),
+        "The same share over answerable questions; 0 for a refusal."),
     Figure("calib_claims_nli_f1",
         "Calibrated correctness: harmonic mean of calib_answered_claims_nli and "
         "calib_answerable_claims_nli (F1_AC).", headline=True, better="higher",
-        name="Gives the right answers"),
+        name="Correct answers"),
     Figure("parametric_answered_claims_nli",
-        "answered_claims_nli less the part that the documents support, over all answered "
+        "answered_claims_nli minus the part that the documents support, over all answered "
         "questions."),
     group="Correctness: gold claims",
 ) | index_figures(
@@ -96,29 +97,31 @@ FIGURES: Mapping[str, Figure] = index_figures(
         )
         for measure, unit, meaning in (
             ("num_preds", "", "list elements in a response"),
-            ("qampari_prec", "%", "share of elements that are gold answers"),
-            ("qampari_rec", "%", "share of gold answers that are elements"),
-            ("qampari_rec_top5", "%", "the same, where five gold answers are enough"),
-            ("qampari_f1", "%", "F1 of the two, answer by answer"),
-            ("qampari_f1_top5", "%", "F1 with the recall for which five answers are enough"),
+            ("qampari_prec", "%", "share of the elements that are gold answers"),
+            ("qampari_rec", "%", "share of the gold answers that are elements"),
+            ("qampari_rec_top5", "%", "the same share, where five gold answers are enough"),
+            ("qampari_f1", "%", "F1 of precision and recall, answer by answer"),
+            ("qampari_f1_top5", "%", "F1 of precision and qampari_rec_top5"),
         )
     ),
     Figure("calib_qampari_em_f1",
         "Calibrated correctness: harmonic mean of the two calibrated qampari_f1_top5 (F1_AC).",
-        headline=True, better="higher", name="Gives the right answers"),
+        headline=True, better="higher", name="Correct answers"),
     Figure("parametric_qampari_rec_top5",
-        "answered_qampari_rec_top5 less the part that the documents support, over all answered "
+        "answered_qampari_rec_top5 minus the part that the documents support, over all answered "
         "questions."),
     Figure("qampari_presence",
-        "Of the wrong elements of an answer, the share that some document mentions."),
-    Figure("qampari_absence", "Of the wrong elements, the share that no document mentions."),
+        "Share of the wrong elements of an answer that a document mentions."),
+    Figure("qampari_absence",
+        "Share of the wrong elements of an answer that no document mentions."),
     group="Correctness: lists",
 ) | index_figures(
     Figure("regular_citation_rec",
-        "Share of statements entailed by their cited passages together, all responses.",
+        "Share of statements that their cited passages together entail, over all responses.",
         better="higher"),
     Figure("regular_citation_prec",
-        "Share of citations that support alone or are needed, all responses.", better="higher"),
+        "Share of citations that support their statement alone or are needed, over all responses.",
+        better="higher"),
     Figure("regular_citation_f1", "F1 of regular_citation_rec and regular_citation_prec.",
         better="higher"),
     Figure("answered_citation_rec", "Citation recall of answers that are not refusals.",
@@ -127,7 +130,7 @@ FIGURES: Mapping[str, Figure] = index_figures(
         better="higher"),
     Figure("answered_citation_f1",
         "F1 of the mean citation recall and precision of answers (the paper's F1_GC).",
-        headline=True, better="higher", name="Cites what supports it"),
+        headline=True, better="higher", name="Supporting citations"),
     group="Citations",
 ) | index_figures(
     *(Figure(key, f"Another name of {first}.") for key, first in FIRST_NAMES.items()),
@@ -373,7 +376,7 @@ class GroundingSums:
             if interval:
                 result[key] = interval
             else:
-                absent[key] = "all answers have the same value, so its variance is unknown"
+                absent[key] = "all answers have the same value, so the variance is unknown"
         return result, absent
 
 
@@ -478,8 +481,8 @@ def _explain_not_applicable(key: str, support: Mapping[str, int], value: float) 
         return "no sample was scored"
     if (key in _NEEDS_ANSWERABLE or calibrated) and not support["answerable_ratio"]:
         return (
-            "no sample says, by gold answers or by the documents' support flags, "
-            "whether its documents contain an answer"
+            "no sample has gold answers, or documents with `supports`, that tell whether its "
+            "question is answerable"
         )
     # The figure whose support is the number of answers with gold answers, whatever the
     # correctness.

@@ -53,27 +53,27 @@ class PerturbingOptions(Metric):
     """The common options of metrics that compare an answer with answers to perturbed prompts.
 
     Args:
-        perturbations: perturbed prompts, N; 1 for use in real time.
-        perturbation: ``control`` (the paper's: one to three characters of ASCII 0-31 appended),
-            ``codes`` (as the authors' program does it: a space first), ``unicode``,
-            ``whitespace``, ``typo``, ``synonym``, ``paraphrase`` (asked of the model),
-            ``embeddings`` (moves those of the prompt's tokens in a ball; ``hf:`` models alone),
+        perturbations: number of perturbed prompts, N; 1 for use in real time.
+        perturbation: ``control`` (as in the paper: appends one to three characters of ASCII 0-31),
+            ``codes`` (as in the authors' program: a space first), ``unicode``, ``whitespace``,
+            ``typo``, ``synonym``, ``paraphrase`` (written by the model), ``embeddings`` (moves
+            the embeddings of the prompt's tokens in a ball; only for ``hf:`` models),
             ``python:MODULE:FUNCTION``, or a function of the text and a generator.
-        length: maximum number of characters added or mistyped, or of words replaced.
+        length: maximum number of characters to add or mistype, or of words to replace.
         range: the highest code point that ``codes`` draws.
-        radius: of the ball of ``embeddings``, relative to their mean length.
+        radius: radius of the ball of ``embeddings``, relative to their mean length.
         original: ``ask`` for the answer to the original prompt, or use the sample's
             ``response``.
-        prompt: file of a template with the question; without it the prompt is the question.
-        temperature, max_tokens: of every call.
-        stable_below: a score below it counts as stable (but not if the angle exceeds 90 degrees);
-            without it, the bound that was measured for the run's embedder, or the paper's.
-        seed: of the perturbations and of resampling.
+        prompt: file with a template with the question; by default the prompt is the question.
+        temperature, max_tokens: settings of every call.
+        stable_below: a score below it counts as stable, unless the angle exceeds 90 degrees;
+            default: the bound that was measured for the run's embedder, or the paper's.
+        seed: seed of the perturbations and of resampling.
 
     A sample with ``resamples`` is scored from them and its response, without calls. An empty
-    answer is a failure: one to a perturbed prompt is recorded and replaced by another (a
-    recorded one is left out). The sample fails if more are empty than are wanted (for recorded
-    ones: than are not), or if the original answer is.
+    answer to a perturbed prompt is recorded and replaced by another; a recorded empty one is left
+    out. The sample fails if more answers are empty than are wanted (recorded ones: if more are
+    empty than not), or if the original answer is empty.
     """
 
     reads_response: ClassVar[bool] = False
@@ -105,7 +105,7 @@ class PerturbingOptions(Metric):
         # The class attribute is the default: a radius set for another perturbation would be
         # ignored.
         if self.radius != type(self).radius and not self.ball:
-            raise UsageError("radius: applies to the perturbation embeddings alone")
+            raise UsageError("radius: applies only to the perturbation embeddings")
         # Build these now: an unknown name or a faulty file must fail before a run starts.
         _ = self.family, self.template
 
@@ -126,11 +126,11 @@ class PerturbingOptions(Metric):
         """The bound of stable answers, and where it comes from."""
         source, name = "stable_below", self.embedder
         if self.stable_below is None and find_measured_bound(name) is None:
-            source = f"stable_below of the paper's embedder; none is measured for {name}"
+            source = f"stable_below from the paper; not measured for {name}"
         elif self.stable_below is None:
             source = f"stable_below, measured for {name}"
         bound = f"{self.stability_bound:g} or more ({source})"
-        return f"answers to perturbed prompts differ from it by {bound}"
+        return f"its score for answers to perturbed prompts is {bound}"
 
     @cached_property
     def family(self) -> Family:
@@ -375,7 +375,7 @@ class PromptPerturber:
         (self.empty if kind == "empty" else self.refused).append(change)
         if len(self.refused) + len(self.empty) > self.metric.perturbations:
             problem = "answered with an empty reply" if kind == "empty" else "refused"
-            raise AssessmentError(f"perturbed prompts are {problem}: {error}", kind)
+            raise AssessmentError(f"too many perturbed prompts were {problem}: {error}", kind)
 
     async def _draw_questions(self, n: int) -> list[str]:
         """Return up to ``n`` perturbed questions, each of which changes the prompt."""

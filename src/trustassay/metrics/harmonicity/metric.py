@@ -43,7 +43,7 @@ from trustassay.statistics.resampling import generator
 _COUNT_FIGURES = (
     Figure("perturbations", "perturbed prompts per question", ""),
     Figure("refused", "perturbed prompts that the endpoint refused", ""),
-    Figure("empty", "perturbed prompts with an empty reply", ""),
+    Figure("empty", "perturbed prompts that got an empty reply", ""),
     Figure("cut", "answers that were cut at max_tokens", ""),
     Figure("unseen", "perturbed prompts that the endpoint may have stripped", ""),
 )
@@ -63,7 +63,7 @@ class Perturbing(PerturbingOptions):
         """Recorded resamples need the response that they are compared with."""
         wants_response = bool(sample.resamples) or self.original == "response"
         return (
-            find_missing(sample, response="the answer to the plain prompt")
+            find_missing(sample, response="the answer to the original prompt")
             if wants_response
             else []
         )
@@ -103,13 +103,15 @@ class Perturbing(PerturbingOptions):
         """Return a sentence if the answer changes."""
         if assessment.verdict != "unstable":
             return None
-        return "the answer changes when the prompt is perturbed without changing its meaning"
+        return "the answer changes when the prompt is perturbed but keeps its meaning"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the answers to perturbed prompts next to the original one."""
         result = HarmonicityTrace.read(assessment.evidence, sample.question)
         reason = (
-            f"Asked again, it said: “{result.variants[0].text.strip()}”" if result.variants else ""
+            f"Another answer of the model: “{result.variants[0].text.strip()}”"
+            if result.variants
+            else ""
         )
         # Both metrics compare the same answers: the page draws equal evidence once.
         shows = result if result.answers else None
@@ -151,20 +153,20 @@ class Perturbing(PerturbingOptions):
 
 @dataclass(frozen=True)
 class Harmonicity(Perturbing):
-    """How far does the answer move when the prompt is perturbed without changing its meaning?
+    """How far does the answer change when the prompt is perturbed but keeps its meaning?
 
     The score is gamma, the sine of the angle between the vector of the original answer and the
     sum of the vectors of the answers to perturbed prompts (Kersting et al. 2024, Algorithm 1).
-    Near 0 the answer is stable. ``parts`` also hold the angle in degrees, since the sine falls
+    Near 0 the answer is stable. ``parts`` also hold the angle in degrees, because the sine falls
     again beyond 90, the length of the vector gamma (Section 1), the mean distance between all
     answers, and gamma's interval.
 
     Args:
-        precision: stop when the interval of gamma is at most +/- this.
-        decided: stop when the answer is unstable even if all remaining answers are the original
-            one. Without both all ``perturbations`` are asked.
-        first: perturbed prompts to begin with, if one of the two is given.
-        replicates: resamples of the perturbations for the interval.
+        precision: stop when the interval of gamma is at most plus or minus this number.
+        decided: stop when the answer is unstable even if all remaining answers equal the original
+            one. Without these two options all ``perturbations`` are asked.
+        first: number of perturbed prompts to begin with, if one of the two is given.
+        replicates: number of resamples of the perturbations for the interval.
         others: see :class:`Perturbing`.
 
     If the vectors of the perturbed answers cancel out, there is no angle, and the sample fails.
@@ -173,13 +175,13 @@ class Harmonicity(Perturbing):
 
     name: ClassVar[str] = "harmonicity"
     figures: ClassVar[Mapping[str, Figure]] = index_figures(
-        Figure("mean", "mean gamma, the sine of the angle by which the answers move; 0 is stable",
+        Figure("mean", "mean gamma, the sine of the angle by which answers move; 0 means stable",
             "", headline=True, statistic=Mean()),
         Figure("median", "median of gamma", "", headline=True, statistic=Quantile(0.5)),
         Figure("p90", "90th percentile of gamma", "", statistic=Quantile(0.9)),
         Figure("stable_share", "share of answers with gamma below stable_below", headline=True,
             statistic=Share("stable")),
-        Figure("stable_mean", "mean gamma of these answers", ""),
+        Figure("stable_mean", "mean gamma of the stable answers", ""),
         Figure("angle_degrees", "mean angle between the original answer and the others", "°",
             headline=True, statistic=Mean("angle_degrees", (0.0, 180.0)), better="lower"),
         Figure("gamma_length",
@@ -255,7 +257,9 @@ class Harmonicity(Perturbing):
         """Return the parts; the first of the vectors is that of the original answer."""
         result = maths.angles(vectors[0], vectors[1:])
         if not result.defined:
-            raise AssessmentError("the vectors of the perturbed answers cancel out: no angle")
+            raise AssessmentError(
+                "the vectors of the perturbed answers cancel out, so there is no angle"
+            )
         rng = generator(self.seed, sample.id, "gamma")
         # Seeded by the sample, so that its interval does not depend on the order of samples.
         resampled = maths.resample_gammas(vectors[0], vectors[1:], rng, self.replicates)
@@ -272,11 +276,11 @@ class Harmonicity(Perturbing):
 
 @dataclass(frozen=True)
 class SemanticHarmonicity(Perturbing):
-    """How far does the answer's meaning move when the prompt is perturbed without meaning?
+    """How far does the answer's meaning change when the prompt is perturbed but keeps its meaning?
 
     The score is 1 minus the mean, over the perturbed prompts, of the smaller of two probabilities:
-    that the original answer entails the other, and the reverse. A rephrased answer is stable
-    here, although its vector moves; the paper names such a comparison as an outlook (Section 6).
+    that the original answer entails the other, and the reverse. A rephrased answer counts as
+    stable, although its vector moves; the paper suggests such a comparison (Section 6).
 
     Args:
         others: see :class:`Perturbing`.
@@ -285,13 +289,13 @@ class SemanticHarmonicity(Perturbing):
     name: ClassVar[str] = "semantic_harmonicity"
     title: ClassVar[str] = "Harmonic robustness of meaning (entailment)"
     figures: ClassVar[Mapping[str, Figure]] = index_figures(
-        Figure("mean", "mean divergence of the answers' meaning; 0 is the same meaning", "",
+        Figure("mean", "mean divergence of the answers' meaning; 0 means the same meaning", "",
             headline=True, statistic=Mean()),
         Figure("median", "median of the divergence", "", headline=True, statistic=Quantile(0.5)),
         Figure("p90", "90th percentile of the divergence", "", statistic=Quantile(0.9)),
         Figure("stable_share", "share of answers with a divergence below stable_below",
             headline=True, statistic=Share("stable")),
-        Figure("stable_mean", "mean divergence of these answers", ""),
+        Figure("stable_mean", "mean divergence of the stable answers", ""),
         Figure("entails_others", "mean probability that the original answer entails another", ""),
         Figure("entailed_by_others", "mean probability that another entails the original", ""),
         *_COUNT_FIGURES,
@@ -353,16 +357,17 @@ def _build_reason(
     original: str, answers: Sequence[PerturbedAnswer], asking: PromptPerturber, *, turned: bool
 ) -> str:
     n, same = len(answers), sum(answer.answer.strip() == original.strip() for answer in answers)
+    # The same words for any number: the report groups answers by reasons without numbers.
     message = f"{same} of {n} answers to perturbed prompts are identical to the original answer"
     if asking.refused:
-        message += f"; {len(asking.refused)} perturbed prompts were refused and replaced"
+        message += f"; perturbed prompts refused and replaced: {len(asking.refused)}"
     if asking.empty:
         treatment = "left out" if asking.sample.resamples else "replaced"
-        message += f"; {len(asking.empty)} answers were empty and {treatment}"
+        message += f"; empty answers {treatment}: {len(asking.empty)}"
     if cut := asking.count_cut(answers):
-        message += f"; {cut} were cut at {asking.metric.max_tokens} tokens"
+        message += f"; answers cut at {asking.metric.max_tokens} tokens: {cut}"
     if unseen := sum(answer.unseen for answer in answers):
-        message += f"; {unseen} may have been stripped by the endpoint"
+        message += f"; perturbed prompts that the endpoint may have stripped: {unseen}"
     if turned:
         message += "; the angle is beyond 90 degrees, where gamma falls again"
     return message

@@ -71,7 +71,7 @@ def perturb(text: str, how: Family, rng: np.random.Generator, used: Collection[s
         # A short text may have few typos: rather repeat a prompt than fail.
         repeated = changed if changed != text else repeated
     if repeated is None:
-        raise NoPerturbationError(f"{how.name} does not change this text")
+        raise NoPerturbationError(f"the perturbation {how.name} does not change this text")
     return repeated
 
 

@@ -52,18 +52,18 @@ from trustassay.text.cleaning import fold_text
 
 MAX_DRAWN_ANSWERS = 60
 """Answers whose votes the report draws: the first ones."""
-NO_COMPARISON = "all levels are the same, or there are none to compare"
+NO_COMPARISON = "all levels are equal, or there are none to compare"
 MAX_SEVERITIES = 50
 """Judges whose severity is a figure."""
 
 _REPLY_TOTALS = {
     "votes": "votes that were read",
-    "unreadable": "replies that could not be read, also after the judge was asked once more",
-    "unreadable_none": "of these, without a score",
-    "unreadable_several": "of these, with several scores",
-    "unreadable_outside": "of these, with a score off the scale",
-    "unreadable_empty": "of these, without a word",
-    "repairs": "replies that were asked for once more",
+    "unreadable": "replies that could not be read, even after the judge was asked again",
+    "unreadable_none": "unreadable replies without a score",
+    "unreadable_several": "unreadable replies with several scores",
+    "unreadable_outside": "unreadable replies with a score that is not on the scale",
+    "unreadable_empty": "empty replies",
+    "repairs": "replies for which the judge was asked again",
     "cut": "replies that were cut at max_tokens",
     "own": "answers that a judge wrote itself",
 }
@@ -182,28 +182,28 @@ def _compare_judges(
 
 
 ENTAILER_FIGURES: Mapping[str, Figure] = index_figures(
-    Figure("mean", "mean score: how far a gold answer and the answer say the same", "",
+    Figure("mean", "mean score: how far the answer and a gold answer say the same", "",
         headline=True, statistic=Mean()),
     Figure("passes", "answers that say the same as a gold answer", headline=True,
         statistic=Share("passes")),
-    Figure("contradiction", "mean probability that the two contradict each other", "",
+    Figure("contradiction", "mean probability that the answer contradicts a gold answer", "",
         statistic=Mean("contradiction", (0.0, 1.0))),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Judge(JudgeOptions):
-    """How do one or more judges rate the answer on a rubric, and how steadily?
+    """How do one or more judges rate the answer on a rubric, and how stable are their ratings?
 
-    The score is what their votes amount to, in the values of the rubric's levels. A vote passes
-    from ``threshold`` on; the verdict is ``passes`` or ``fails`` as most votes do, and
-    ``undecided`` where the 95 % interval of the share that passes holds one half. With a nominal
-    rubric the verdict is the category that most votes give.
+    The score combines their votes, in the values of the rubric's levels. A vote of ``threshold``
+    or more passes. The verdict is ``passes`` or ``fails``, by the majority of votes, and
+    ``undecided`` if the 95 % interval of the share that passes contains one half. With a nominal
+    rubric the verdict is the category with most votes.
 
-    A reply that names no level, several, or one off the scale is asked for once more. The sample
-    fails where fewer than half of the votes can be read; judges without any are counted beside the
-    mean. A sample may bring ``expected``, the
-    level that a judge should give.
+    If a reply names no level, several, or one that is not on the scale, the judge is asked once
+    more. The sample fails if fewer than half of the votes can be read; judges without a readable
+    vote are counted in the summary. A sample may have ``expected``, the level that a judge should
+    give.
 
     The options are those of :class:`~trustassay.metrics.judge.options.JudgeOptions`.
     """
@@ -245,16 +245,16 @@ class Judge(JudgeOptions):
         width = high - low
         if scale.ordinal:
             verdict_figures = [
-                Figure("passes", f"answers that pass, from {self.passes_from:g} on",
+                Figure("passes", f"answers that pass, with {self.passes_from:g} or more",
                     headline=True, statistic=Share("passes")),
-                Figure("undecided", "answers of which the votes do not decide it", headline=True,
+                Figure("undecided", "answers on which the votes do not decide", headline=True,
                     statistic=Share("undecided")),
             ]  # fmt: skip
             deviations = [
                 Figure("higher", "answers judged higher than expected", "", headline=True),
                 Figure("lower", "answers judged lower than expected", "", headline=True),
             ]
-            agreement_text = "answers judged as expected, as a share"
+            agreement_text = "share of answers judged as expected"
             kappa_of = "level, quadratic weights"
         else:
             # Shares of the categories follow the mean, in place of passes and failures.
@@ -265,7 +265,7 @@ class Judge(JudgeOptions):
                 for verdict in self.verdicts
             ]
             deviations = []
-            agreement_text, kappa_of = "the same as a share", "categories"
+            agreement_text, kappa_of = "share of answers judged as expected", "categories"
         return index_figures(
             Figure("mean", "mean score", "", headline=True, statistic=Mean()),
             *verdict_figures,
@@ -275,10 +275,11 @@ class Judge(JudgeOptions):
                 headline=self.repeats > 1, statistic=Mean("sd", (0.0, width))),
             Figure("without_variance", "answers that got the same level at every repeat", "",
                 headline=self.repeats > 1, statistic=Total("steady")),
-            Figure("flip_rate", "votes on the lesser side of the threshold, mean over answers",
+            Figure("flip_rate",
+                "mean share of an answer's votes on the minority side of the threshold",
                 statistic=Mean("flip_rate", (0.0, 50.0))),
             Figure("order_difference",
-                "mean score with the gold answer first, less that with it last", "",
+                "mean score with the gold answer first, minus the mean score with it last", "",
                 statistic=Mean("order_difference", (-width, width))),
             Figure("expected_score", "mean level by log-probabilities", "",
                 statistic=Mean("expected_score", (low, high))),
@@ -305,9 +306,11 @@ class Judge(JudgeOptions):
             return (Need("entail"),)
         options = "repeats early logprobs constrained prompt temperature max_tokens"
         ignored = self.list_changed(options.split())
-        reason = f"ignores {' and '.join(ignored)}; leave it out" if ignored else ""
+        reason = f"ignores {' and '.join(ignored)}; leave them out" if ignored else ""
         if self.scale.ordinal and len(self.scale.levels) > MAX_SCORE_LEVELS:
-            reason = f"takes {MAX_SCORE_LEVELS} levels; {self.scale.name} has more"
+            reason = (
+                f"takes at most {MAX_SCORE_LEVELS} levels; the rubric {self.scale.name} has more"
+            )
         return (Need("chat", "judge", many=True, decisions=reason),)
 
     def problems(self, sample: Sample) -> list[Problem]:
@@ -405,7 +408,8 @@ class Judge(JudgeOptions):
         # Rounding of probabilities may leave 0 to 1.
         score = min(max(scores[best], 0.0), 1.0)
         verdict = "passes" if score >= self.passes_from else "fails"
-        message = f"{'more' if verdict == 'passes' else 'less'} than it takes to say the same"
+        message = f"{'at least' if verdict == 'passes' else 'below'} {self.passes_from:g}, so it "
+        message += f"{'says' if verdict == 'passes' else 'does not say'} the same"
         return self.build_assessment(
             sample,
             score,
@@ -466,7 +470,7 @@ class Judge(JudgeOptions):
             expected_values = [vote.expected for vote in votes if vote.expected is not None]
             if len(expected_values) < len(votes):
                 message = (
-                    "the judge gives no log-probabilities of the levels; take another aggregate"
+                    "the judge gives no log-probabilities of the levels; choose another aggregate"
                 )
                 raise AssessmentError(message)
             return math.fsum(expected_values) / len(expected_values)
@@ -487,9 +491,9 @@ class Judge(JudgeOptions):
         message = first if len(votes) == 1 else f"{len(votes)} votes: {counts_text}"
         if verdict == "undecided":
             # The bool times the text leaves it out for nominal rubrics.
-            message += "; the votes do not decide whether it passes" * self.scale.ordinal
+            message += "; the votes do not decide whether the answer passes" * self.scale.ordinal
         if unreadable:
-            message += f"; {unreadable} replies could not be read"
+            message += f"; unreadable replies: {unreadable}"
         for judge in own_judges:
             message += f"; the judge {judge} wrote this answer itself"
         return message.removeprefix("; ")
@@ -512,10 +516,11 @@ class Judge(JudgeOptions):
     def line(self) -> str:
         """The rule of :meth:`problem`."""
         if self.by == "model" and not self.scale.ordinal:
-            bar = f"it is not judged to be of the best kind (rubric {self.scale.name})"
+            bar = f"it is judged as a category with a value below 1 (rubric {self.scale.name})"
         else:
             whose = "threshold" if self.threshold is not None or self.by == "entailer" else "rubric"
-            bar = f"most votes are below {self.passes_from:g} ({whose})"
+            what = "its score is" if self.by == "entailer" else "most votes are"
+            bar = f"{what} below {self.passes_from:g} ({whose})"
         return bar if self.by == "entailer" else f"{bar}, or the votes do not decide"
 
     def problem(self, assessment: Assessment) -> str | None:

@@ -37,17 +37,18 @@ class JudgeOptions(Metric):
             ``categories``, or a YAML file.
         by: ``model`` asks the run's judges; ``entailer`` asks the run's entailer, with no rubric.
         repeats: how often each judge is asked in each order.
-        aggregate: how votes become a score: ``mean``, ``median``, ``majority`` (of several, the
-            lowest), or ``expected``, the mean over the levels by their log-probabilities.
-        threshold: the value from which a vote passes; without it as the rubric says.
-        early: stop asking when no further vote can change the verdict. Means and deviations are
-            then those of fewer votes.
+        aggregate: how votes become a score: ``mean``, ``median``, ``majority`` (if tied, the
+            lowest level), or ``expected``, the mean over the levels by their log-probabilities.
+        threshold: the value from which a vote passes; default: that of the rubric.
+        early: stop when no further vote can change the verdict. Means and deviations are then
+            based on fewer votes.
         order: what the judge reads first; ``both`` asks twice and measures the difference.
         logprobs: ask for the log-probabilities of the levels.
-        constrained: hold the reply to a JSON schema, where the endpoint can do so.
-        prompt: file of a template in place of the one that ships, with ``rubric``, ``texts`` (pairs
-            of a heading and a text), ``choices``, ``fence`` and ``sample``.
-        temperature, max_tokens: of every call; a temperature of ``None`` leaves it to the judge.
+        constrained: constrain the reply to a JSON schema, if the endpoint can do so.
+        prompt: file with a template to use instead of the one that ships, with ``rubric``,
+            ``texts`` (pairs of a heading and a text), ``choices``, ``fence`` and ``sample``.
+        temperature, max_tokens: settings of every call; a temperature of ``None`` leaves it to the
+            judge.
     """
 
     rubric: str = "truthfulness"
@@ -72,17 +73,22 @@ class JudgeOptions(Metric):
         # Options that an entailer would ignore are refused instead of silently dropped.
         options = "rubric repeats aggregate early order logprobs prompt".split()
         for option in self.list_changed(options) if self.by == "entailer" else ():
-            raise UsageError(f"{option}: an entailer judges truthfulness alone, and once")
+            raise UsageError(
+                f"{option}: does not apply to by=entailer, which judges truthfulness once; "
+                "leave it out"
+            )
         low, high = self.score_range
         if self.threshold is not None and not low <= self.threshold <= high:
             raise UsageError(f"threshold: expected {low:g} to {high:g}, got {self.threshold:g}")
         if self.threshold is not None and not scale.ordinal:
-            raise UsageError(f"threshold: the rubric {scale.name} has no order of levels")
+            raise UsageError(
+                f"threshold: the levels of the rubric {scale.name} have no order; leave it out"
+            )
         if self.aggregate == "expected" and not (self.logprobs and scale.ordinal):
-            raise UsageError("aggregate: expected takes logprobs=yes and an ordinal rubric")
+            raise UsageError("aggregate: expected needs logprobs=yes and an ordinal rubric")
         # Without a gold answer in the prompt there is no order to change.
         if self.order != "gold-first" and "gold" not in (*scale.shows, *scale.shows_if_there):
-            raise UsageError(f"order: the rubric {scale.name} shows no gold answer")
+            raise UsageError(f"order: the rubric {scale.name} shows no gold answer; leave it out")
 
     def list_changed(self, options: Iterable[str]) -> list[str]:
         """Return those of some options that do not have their default."""
@@ -240,7 +246,7 @@ def _parse_rubric(content: bytes, where: str) -> Rubric:
     import yaml
 
     if len(content) > MAX_RUBRIC_BYTES:
-        raise RubricError(f"{where}: larger than {MAX_RUBRIC_BYTES:,} bytes, which no rubric is")
+        raise RubricError(f"{where}: a rubric has at most {MAX_RUBRIC_BYTES:,} bytes")
     try:
         text = content.decode()
         # Aliases are refused before anything is built: nested ones grow exponentially in memory.
@@ -252,7 +258,7 @@ def _parse_rubric(content: bytes, where: str) -> Rubric:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RubricError(f"{where}: not YAML ({' '.join(str(error).split())[:200]})") from None
     if refers:
-        raise RubricError(f"{where}: refers to another place of the file (*name); write it out")
+        raise RubricError(f"{where}: YAML aliases (*name) are not allowed; write the value out")
     if not isinstance(raw, dict):
         raise RubricError(f"{where}: expected keys and values: {', '.join(RUBRIC_KEYS)}")
     try:
@@ -302,7 +308,10 @@ class _RubricParser:
         }
         # Equal values leave the order of two levels open; categories may have equal values.
         values_differ = not ordinal or len({level.value for level in levels}) == len(levels)
-        self.expect(values_differ, "levels: two have the same value; the levels of a scale differ")
+        self.expect(
+            values_differ,
+            "levels: two levels have the same value; on an ordinal scale they must differ",
+        )
         passes = 1.0 if not ordinal else self.read_passes(levels)
         if self.faults:
             raise RubricError(f"{self.where}: " + "; ".join(self.faults))
@@ -323,7 +332,7 @@ class _RubricParser:
         for name in listed:
             message = f"{key}: expected some of {', '.join(SHOWABLE)}{_describe(name)}"
             self.expect(name in SHOWABLE, message)
-        self.expect(key != "shows" or "answer" in listed, "shows: the answer has to be shown")
+        self.expect(key != "shows" or "answer" in listed, "shows: expected answer among them")
         return tuple(map(str, listed))
 
     def read_levels(self) -> list[RubricLevel]:
@@ -346,7 +355,7 @@ class _RubricParser:
                 self.expect(is_unique, f"levels: two levels are called {word!r}")
         # Mixed labels would make "2" and "two" different levels.
         kinds = {level.label.lstrip("-").isdigit() for level in levels}
-        self.expect(len(kinds) < 2, "levels: give all a score, or all a word")
+        self.expect(len(kinds) < 2, "levels: expected a score for all, or a word for all")
         return levels
 
     def read_level(self, raw: Any, where: str) -> RubricLevel | None:
@@ -364,7 +373,10 @@ class _RubricParser:
         is_word = isinstance(word, str) and word.strip() and not word.isdigit()
         message = f"{where}.word: expected a word, in quotes if yes or no{_describe(word)}"
         expect(word is None or is_word, message)
-        expect(score is None or "value" not in raw, f"{where}: a score is its own value")
+        expect(
+            score is None or "value" not in raw,
+            f"{where}: has both score and value; leave value out",
+        )
         is_number = (
             isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
         )
@@ -398,6 +410,6 @@ def _is_finite(value: float) -> bool:
 
 def _describe(value: Any) -> str:
     if value is None:
-        return " (it is missing)"
+        return " (missing)"
     text = value if isinstance(value, str) else reprlib.repr(value)
     return f", got {text[:50]!r}"

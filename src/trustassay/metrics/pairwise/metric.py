@@ -211,20 +211,22 @@ _RATE_POPULATIONS = {
 
 
 FIGURES: Mapping[str, Figure] = index_figures(
-    Figure("win_rate", "won among those that were won or lost; 50 for equals", headline=True),
-    Figure("wins", "questions won: preferred in both orders", "", headline=True),
-    Figure("losses", "questions lost: the other answer preferred in both orders", "",
+    Figure("win_rate", "share won of the questions won or lost; 50 means equal", headline=True),
+    Figure("wins", "questions won: the answer is preferred in both orders", "", headline=True),
+    Figure("losses", "questions lost: the other answer is preferred in both orders", "",
         headline=True),
-    Figure("unsure", "dropped: not sure in one order or both, or equal answers", "", headline=True),
-    Figure("inconsistent", "dropped: the same place chosen in both orders", "", headline=True),
-    Figure("unreadable", "dropped: a reply that names no choice", "", headline=True),
-    Figure("first_both", "of the inconsistent: the first place chosen twice", ""),
-    Figure("second_both", "of the inconsistent: the second place chosen twice", ""),
-    Figure("equal", "of the unsure: answers that are equal, which nobody was asked about", ""),
-    Figure("win_share", "won, if ties are kept; the three shares sum to 100", headline=True),
-    Figure("loss_share", "lost, if ties are kept", headline=True),
-    Figure("tie_share", "tied: neither won nor lost in both orders", headline=True),
-    Figure("first_chosen", "choices for the answer that is read first; 50 without a bias",
+    Figure("unsure", "not counted: the judge is not sure, or the answers are equal", "",
+        headline=True),
+    Figure("inconsistent", "not counted: the same place chosen in both orders", "",
+        headline=True),
+    Figure("unreadable", "not counted: a reply names no choice", "", headline=True),
+    Figure("first_both", "inconsistent questions in which the first place was chosen twice", ""),
+    Figure("second_both", "inconsistent questions in which the second place was chosen twice", ""),
+    Figure("equal", "unsure questions with equal answers, for which no judge was asked", ""),
+    Figure("win_share", "share won if ties count; the three shares sum to 100", headline=True),
+    Figure("loss_share", "share lost if ties count", headline=True),
+    Figure("tie_share", "share tied: neither won nor lost in both orders", headline=True),
+    Figure("first_chosen", "choices of the answer that is read first; 50 means no bias",
         headline=True),
 )  # fmt: skip
 
@@ -275,25 +277,26 @@ OTHER_MODEL = "other_model"
 _REASONS: Mapping[PairVerdict, str] = {
     "win": "preferred in both orders",
     "loss": "the other answer is preferred in both orders",
-    "unsure": "the judge is not sure, in one order at least",
+    "unsure": "the judge is not sure in at least one order",
     "inconsistent": "the judge prefers whichever answer it reads {place}",
-    "unreadable": "a reply of the judge names no choice, also when asked once more",
+    "unreadable": "a reply of the judge names no choice, even when asked again",
 }
 
 
 @dataclass(frozen=True)
 class Pairwise(Metric):
-    """Does a judge prefer the answer to another one, in whichever order it reads them?
+    """Does a judge prefer the answer to another one, whichever it reads first?
 
-    1 for a win, 0 for a loss. Where the judge is not sure, prefers a place and not an answer, or
-    cannot be read, there is no score, and the verdict says which of these it is. Answers that are
-    equal are unsure without a call. ``parts`` hold the places of both choices in
+    The score is 1 for a win and 0 for a loss. There is no score if the judge is not sure, prefers
+    a place instead of an answer, or gives an unreadable reply; the verdict says which. Equal
+    answers are unsure without a call. ``parts`` hold the places of both choices in
     :data:`CHOICES`, and whether the answers are equal.
 
     Args:
-        prompt: file of a template in place of the one that ships; filled with ``question``,
+        prompt: file with a template to use instead of the one that ships, with ``question``,
             ``first``, ``second``, ``fence`` and ``sample``.
-        temperature, max_tokens: of every call; a temperature of ``None`` leaves it to the judge.
+        temperature, max_tokens: settings of every call; a temperature of ``None`` leaves it to the
+            judge.
     """
 
     name: ClassVar[str] = "pairwise"
@@ -303,8 +306,8 @@ class Pairwise(Metric):
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     line: ClassVar[str] = (
-        "the judge prefers the other answer, chooses by the order of the two, or gives no "
-        "choice that can be read"
+        "the judge prefers the other answer, changes its choice with the order, or gives no "
+        "readable choice"
     )
 
     prompt: str | None = None
@@ -413,7 +416,7 @@ class Pairwise(Metric):
             {"win": 1.0, "loss": 0.0}.get(result),
             (OtherAnswer(other, sample.metadata.get(OTHER_MODEL)), *choice_rows),
             verdict=result,
-            reason=reason if choice_rows else "the answers are equal; the judge was not asked",
+            reason=reason if choice_rows else "the answers are equal, so the judge was not asked",
             parts={
                 "first": CHOICES.index(choices[0]),
                 "swapped": CHOICES.index(choices[1]),

@@ -29,7 +29,7 @@ from trustassay.judging.verdict import ClaimFinding, ClaimVerifier
 from trustassay.metrics.faithfulness.metric import FaithfulnessOptions
 from trustassay.statistics import Bools
 from trustassay.text.limits import TextWork
-from trustassay.text.numbers import amount
+from trustassay.text.numbers import amount, percent_text
 
 PASSAGES_OF_FACT = 3
 """The passages nearest to a fact, of which each may say it alone."""
@@ -101,17 +101,19 @@ _RESPONSE_MARKS = {
 class Rag(FaithfulnessOptions):
     """Which half of a retrieval system failed: the retriever, or the model that answers?
 
-    The sentences of the gold answer (``claims``, else ``answers``) are its facts, a short one with
-    its question. They are looked for in the passages and in the response, and what the response
-    says in the gold answer and in the passages. A missing fact that no passage says is the
-    ``retriever``'s fault. Another was not used; or used wrongly, where the response contradicts it,
-    or has in its place what neither passages nor gold answer say. ``both``: the same of a fact that
-    no passage says. The score is the share of facts that are in the response, 0 to 1.
+    The sentences of the gold answer (``claims``, otherwise ``answers``) are its facts; a short one
+    is completed with its question. Each fact is looked for in the passages and in the response,
+    and each claim of the response in the gold answer and in the passages. A missing fact that no
+    passage states is a fault of the ``retriever``. A missing fact that a passage states was not
+    used, or was used wrongly: the response contradicts it, or states something in its place that
+    is neither in the passages nor in the gold answer. ``both``: the response does so for a fact
+    that no passage states. The score, 0 to 1, is the share of facts that are in the response.
 
     Args:
-        enough: share of the facts that a right answer has at least.
+        enough: smallest share of the facts that a right answer has.
 
-    The others are those of ``faithfulness``; by ``claims=model`` the judge lists facts and claims.
+    The other options are those of ``faithfulness``; with ``claims=model`` the judge lists facts and
+    claims.
     """
 
     name: ClassVar[str] = "rag"
@@ -127,45 +129,49 @@ class Rag(FaithfulnessOptions):
     verdicts: ClassVar[Sequence[str]] = ANSWER_VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     figures: ClassVar[Mapping[str, Figure]] = index_figures(
-        Figure("right", "answers with the facts of the gold answer", headline=True,
+        Figure("right", "answers that have the facts of the gold answer", headline=True,
             statistic=Share("right"), better="higher"),
         Figure("retriever", "answers whose missing facts are in no passage", headline=True,
             statistic=Share("retriever"), better="lower"),
-        Figure("not_used", "answers that do not use facts of the passages", headline=True,
+        Figure("not_used", "answers that leave out facts of the passages", headline=True,
             statistic=Share("generator: not used"), better="lower"),
-        Figure("used_wrongly", "answers that say something else where passages have the fact",
+        Figure("used_wrongly", "answers that state something else where a passage has the fact",
             headline=True, statistic=Share("generator: used wrongly"), better="lower"),
-        Figure("both", "answers that say something else of facts that are in no passage",
+        Figure("both", "answers that state something else where no passage has the fact",
             headline=True, statistic=Share("both"), better="lower"),
         group="Verdicts",
     ) | index_figures(
-        Figure("claim_recall", "facts of the gold answer that the answer says, mean over answers",
+        Figure("claim_recall", "mean share of the gold answer's facts that the answer states",
             "", headline=True, statistic=Mean("claim_recall", (0.0, 1.0))),
-        Figure("claim_precision", "statements of the answer that the gold answer says", "",
+        Figure("claim_precision",
+            "mean share of the answer's statements that are in the gold answer", "",
             statistic=Mean("claim_precision", (0.0, 1.0))),
         Figure("f1", "harmonic mean of claim_recall and claim_precision", "",
             statistic=Mean("f1", (0.0, 1.0))),
         group="Answer",
     ) | index_figures(
-        Figure("context_recall", "facts of the gold answer that a passage says", "", headline=True,
-            statistic=Mean("context_recall", (0.0, 1.0))),
+        Figure("context_recall", "mean share of the gold answer's facts that a passage states", "",
+            headline=True, statistic=Mean("context_recall", (0.0, 1.0))),
         Figure("context_precision",
-            "whether the first passages are those that say a fact: mean precision at their ranks",
+            "whether passages that state a fact come first: mean precision at their ranks",
             "", headline=True, statistic=Mean("context_precision", (0.0, 1.0))),
         group="Retriever",
     ) | index_figures(
-        Figure("context_utilization", "facts in the passages that the answer says", "",
+        Figure("context_utilization",
+            "mean share of the facts in the passages that the answer states", "",
             statistic=Mean("context_utilization", (0.0, 1.0))),
-        Figure("faithfulness", "statements of the answer that a passage says", "",
+        Figure("faithfulness", "mean share of the answer's statements that a passage states", "",
             statistic=Mean("faithfulness", (0.0, 1.0))),
         Figure("noise_sensitivity_relevant",
-            "statements from a passage with a fact that the gold answer does not say", "",
+            "mean share of statements from a passage with a fact, but not in the gold answer", "",
             statistic=Mean("noise_sensitivity_relevant", (0.0, 1.0)), better="lower"),
-        Figure("noise_sensitivity_irrelevant", "the same from passages without a fact", "",
+        Figure("noise_sensitivity_irrelevant", "the same share for passages without a fact", "",
             statistic=Mean("noise_sensitivity_irrelevant", (0.0, 1.0)), better="lower"),
-        Figure("hallucination", "statements that neither passages nor gold answer say", "",
+        Figure("hallucination",
+            "mean share of statements that are in neither the passages nor the gold answer", "",
             statistic=Mean("hallucination", (0.0, 1.0)), better="lower"),
-        Figure("self_knowledge", "statements of the gold answer that no passage says", "",
+        Figure("self_knowledge",
+            "mean share of statements that are in the gold answer but in no passage", "",
             statistic=Mean("self_knowledge", (0.0, 1.0))),
         group="Generator",
     )  # fmt: skip
@@ -255,7 +261,9 @@ class Rag(FaithfulnessOptions):
             in_answer, facts_in_passages, ~(in_gold_or_passages[0] | in_gold_or_passages[1])
         )
         causes = [item.verdict for item in rows if item.verdict in ANSWER_VERDICTS]
-        reason = f"it lacks {len(causes)} of {amount(len(facts), 'fact')} of the gold answer"
+        reason = (
+            f"the answer lacks {len(causes)} of {amount(len(facts), 'fact')} of the gold answer"
+        )
         if causes:
             reason += f": “{rows[0].hypothesis or rows[0].text}” {rows[0].why}"
         # Of a claim in both the gold answer comes first.
@@ -298,13 +306,13 @@ class Rag(FaithfulnessOptions):
     @property
     def line(self) -> str:
         """Too few facts of the gold answer."""
-        return f"fewer than {self.enough:.0%} of the facts of its gold answer are in it (enough)"
+        return f"it has less than {percent_text(self.enough)} of its gold answer's facts (enough)"
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return the cause of missing facts, and the share of facts that the answer has."""
         if assessment.verdict in (None, "right"):
             return None
-        share = f"{assessment.score or 0.0:.0%} of the facts of the gold answer are in it"
+        share = f"it has {percent_text(assessment.score or 0.0)} of the facts of the gold answer"
         return f"{assessment.verdict}: {share}"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
@@ -374,8 +382,10 @@ def _build_fact_rows(
         # invention.
         is_used_wrongly = row.verdict == "contradicted" or bool(invented[near or slice(None)].any())
         cause = CAUSES[bool(_supporting_passages(of_passages)), is_used_wrongly]
-        message = f"the answer says “{row.quote}”" if row.quote else "the answer says nothing near"
-        reason = f"{of_passages.row.why}; {message} ({row.entailment:.2f})"
+        message = (
+            f"the answer says “{row.quote}”" if row.quote else "the answer says nothing similar"
+        )
+        reason = f"{of_passages.row.why}; {message} (entailment {row.entailment:.2f})"
         verdict = "in the answer" if _supporting_passages(of_answer) else cause
         result.append(replace(of_passages.row, verdict=verdict, why=reason))
     return sorted(result, key=lambda row_of_fact: row_of_fact.verdict == "in the answer")

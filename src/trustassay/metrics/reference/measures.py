@@ -70,20 +70,21 @@ def _build_likelihood_parts(family: Family, title: str) -> tuple[ReferencePart, 
 
 _ALL_PARTS = (
     ReferencePart("em", "tokens", "the answer is a gold answer, once normalised (SQuAD)"),
-    ReferencePart("contains", "tokens", "a gold answer stands in the answer as whole words"),
+    ReferencePart("contains", "tokens", "the answer contains a gold answer as whole words"),
     ReferencePart("token_precision", "tokens",
         "share of the answer's words that are in a gold answer"),
     ReferencePart("token_recall", "tokens",
         "share of a gold answer's words that are in the answer"),
     ReferencePart("token_f1", "tokens", "F1 of the words that answer and gold answer share"),
     ReferencePart("novel_token_f1", "tokens",
-        "the same F1, the question's words taken out of the answer"),
+        "token_f1 without the question's words in the answer"),
     ReferencePart("bleu_1", "bleu", "BLEU of single words"),
     ReferencePart("bleu_4", "bleu", "BLEU of up to four words in a row"),
     ReferencePart("rouge_l", "rouge_l", "ROUGE-L, F-measure of the longest common subsequence"),
     ReferencePart("rouge_l_precision", "rouge_l",
-        "ROUGE-L, length of the subsequence against the answer's"),
-    ReferencePart("rouge_l_recall", "rouge_l", "ROUGE-L, length of it against a gold answer's"),
+        "ROUGE-L precision: length of the subsequence relative to the answer"),
+    ReferencePart("rouge_l_recall", "rouge_l",
+        "ROUGE-L recall: length of the subsequence relative to a gold answer"),
     ReferencePart("meteor", "meteor", "METEOR: words, stems and synonyms, and their order"),
     ReferencePart("chrf", "chrf", "chrF: F-measure of up to six characters in a row"),
     ReferencePart("bertscore", "bertscore", "BERTScore F: tokens matched by their vectors"),
@@ -469,7 +470,7 @@ class Likelihoods:
         unclear which of the run's models to ask.
         """
         if not self.answer.strip():
-            raise AssessmentError("the response is blank: no likelihood", "empty")
+            raise AssessmentError("the response is blank, so it has no likelihood", "empty")
         if form != "ref":
             value = await self._compute_likelihood(self._build_prompt(form), self.answer)
             return {f"{self.family}_{form}": [value]}
@@ -495,7 +496,7 @@ class Likelihoods:
         try:
             return mean_log_probability(result.tokens)
         except ValueError:
-            raise AssessmentError(f"{self.family}: the model reads no token in {text!r}") from None
+            raise AssessmentError(f"{self.family}: the model finds no token in {text!r}") from None
 
     def _find_judge(self) -> str:
         """Return the name of the judge for this family: its own, or the only one of the run."""
@@ -505,8 +506,8 @@ class Likelihoods:
         if len(names) == 1:
             return names[0]
         raise AssessmentError(
-            f"{self.family}: none of the judges ({', '.join(names)}) has this name; name them as "
-            f"in --judge {self.family}=hf:MODEL"
+            f"{self.family}: none of the judges ({', '.join(names)}) has this name; give "
+            f"--judge {self.family}=hf:MODEL"
         )
 
     def _build_prompt(self, form: Form, text: str = "") -> str:

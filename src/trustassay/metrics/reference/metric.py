@@ -76,36 +76,37 @@ def mark_of(value: float | None, part: ReferencePart) -> Mark | None:
     if value is None or part.bounds != (0.0, 1.0):
         return None
     if value >= 1:
-        return Mark("good", "✓", "the whole")
+        return Mark("good", "✓", "all of it")
     return Mark("fair", "≈", "in part") if value > 0 else Mark("bad", "✕", "nothing")
 
 
 @dataclass(frozen=True)
 class Reference(Metric):
-    """How near is the answer to the gold answers, by the field's own measures?
+    """How similar is the answer to the gold answers, by the usual measures of the field?
 
     Args:
-        parts: which, joined by ``+``: names of parts (``em``), of several (``rouge_l``,
-            ``bartscore``), ``lexical``; ``auto`` takes the lexical ones whose libraries are
-            installed, and the summary names those that are not.
+        parts: parts to compute, joined by ``+``: names of parts (``em``) or of groups
+            (``rouge_l``, ``bartscore``, ``lexical``); ``auto`` takes the lexical ones whose
+            libraries are installed, and the summary names the others.
         without: parts to leave out of these.
-        score: the part that is the score; by default ``token_recall``, or else the first one. Of
-            a mean log-probability the score is its exponential, the (geometric) mean probability
-            of a token.
-        aggregate: of the values against each gold answer the ``best``, that of the ``first``, or
-            their ``mean``.
+        score: the part that is the score; default: ``token_recall``, or else the first one. For a
+            mean log-probability the score is its exponential, the (geometric) mean probability of
+            a token.
+        aggregate: of the values against each gold answer, the ``best``, the ``first``, or their
+            ``mean``.
         recipe: ``trustscore-paper`` computes ``em``, ``bleu_1``, ``bleu_4``, ``rouge_l`` and
-            ``meteor`` as they were for Table 1 of Zheng et al. 2024.
-        passages: documents that the evidence forms show at most.
-        prompts: folder of prompts for GPTScore in place of ours: ``gptscore-ref.jinja``,
-            ``gptscore-src.jinja``, ``gptscore-evid.jinja``, with ``text``, ``question``
-            and ``passages``.
+            ``meteor`` as for Table 1 of Zheng et al. 2024.
+        passages: largest number of documents that the evidence forms show.
+        prompts: folder of prompts for GPTScore to use instead of the shipped ones:
+            ``gptscore-ref.jinja``, ``gptscore-src.jinja``, ``gptscore-evid.jinja``, with ``text``,
+            ``question`` and ``passages``.
 
-    Gold answers are all aliases of all ``answers`` of a sample or, where it has none, its claims.
+    The gold answers are all aliases of all ``answers`` of a sample. If it has none, they are its
+    claims.
     """
 
     name: ClassVar[str] = "reference"
-    title: ClassVar[str] = "Likeness to the gold answers"
+    title: ClassVar[str] = "Similarity to the gold answers"
     part_directions = directions(higher=" ".join(PARTS))
     counts_outcomes: ClassVar[bool] = False
     """Likeness is a degree: an answer in other words may be right with a score of 0."""
@@ -127,7 +128,7 @@ class Reference(Metric):
         if self.score in self.left_out:
             raise UsageError(f"score: {self.score} is left out (without={self.without})")
         if not self.chosen:
-            raise UsageError("parts: none is left")
+            raise UsageError("parts: no part is left; name another part, or fewer in without")
         if self.prompts is not None:
             # A missing or faulty file must fail before a run starts.
             for form in measures.FORMS:
@@ -283,13 +284,13 @@ class Reference(Metric):
         """The rule of :meth:`problem`."""
         if self.scored.bounds != (0.0, 1.0):
             return ""
-        return f"its score is 0: it has nothing in common with a gold answer ({self.scored.name})"
+        return f"it has nothing in common with any gold answer ({self.scored.name} is 0)"
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return a sentence if an answer has nothing in common with the gold answers."""
         if self.scored.bounds != (0.0, 1.0) or assessment.score != 0:
             return None
-        return f"it has nothing in common with the gold answers ({self.scored.name})"
+        return f"it has nothing in common with any gold answer ({self.scored.name} is 0)"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the gold answers, each with the value against it."""
@@ -328,5 +329,5 @@ def _build_reason(part: ReferencePart, value: float, aggregate: Aggregate, golds
     message = f"{part.name} {value:.2f}"
     if not part.needs_gold or golds < 2:
         return message
-    how = {"best": "against the nearest of", "first": "against the first of", "mean": "as mean of"}
+    how = {"best": "against the best of", "first": "against the first of", "mean": "as mean over"}
     return f"{message} {how[aggregate]} {golds} gold answers"

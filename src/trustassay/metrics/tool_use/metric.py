@@ -61,7 +61,7 @@ from trustassay.text.quantities import read_values
 from trustassay.text.tables import spell_data
 from trustassay.text.words import plain_words
 
-NO_STEPS = "no tool was called, and nothing was said before: there is nothing to judge it by"
+NO_STEPS = "no tool was called and nothing was said before, so there is nothing to judge it by"
 FAULTS = {
     "failed_call": "failed call given as success",
     "uncalled_action": "action without a call",
@@ -219,19 +219,25 @@ class AgentTurn:
 
 @dataclass(frozen=True)
 class ToolUse(FaithfulnessOptions):
-    """Does an answer of an agent go with its calls of tools, and with what it said before?
+    """Does an agent's answer agree with its tool calls and with its earlier answers?
 
-    Read are the ``steps`` since the last question, beside the results of earlier ones. A failed
-    call that no later one makes good is given as success where the answer admits nothing and says
-    what no other result does. An action is without a call where a sentence gives it as done, and
-    no call of the conversation can have done it. A result is ignored where it contradicts a
-    sentence, or has another value than the same call had before. Numbers, dates and ids of a
-    sentence need a result or an instruction, of data a row that it names, or can be computed from
-    them; those of arguments, and names, anything before the call. An answer contradicts itself
-    where an earlier one says otherwise, it takes nothing back, and no new result supports it.
-    Requests, plans and offers contradict nothing. All else that no result says is for
-    ``faithfulness``, whose options these are; ``contradiction`` is higher. The score is the share
-    of arguments, failed calls and sentences without a fault, 0 to 1.
+    The metric reads the ``steps`` since the last question and the results of earlier ones. It
+    looks for these faults:
+
+    - A failed call is presented as a success: no later call repairs it, the answer does not admit
+      the failure, and it states something that no other result says.
+    - An action has no call: a sentence says that it was done, but no call of the conversation can
+      have done it.
+    - A result is ignored: it contradicts a sentence, or it replaces a value of the same call that
+      a sentence still states.
+    - A number, date or id of a sentence is in no result and no instruction, for data in no row
+      that the sentence is about, and cannot be computed from them.
+    - An argument has a number, date, id or name that appears nowhere before the call.
+    - An answer contradicts an earlier one, takes nothing back, and no new result supports it.
+
+    Requests, plans and offers contradict nothing. Other unsupported statements are left to
+    ``faithfulness``, whose options also apply here; ``contradiction`` has a higher default. The
+    score, 0 to 1, is the share of arguments, failed calls and sentences without a fault.
     """
 
     contradiction: float = 0.8
@@ -243,32 +249,32 @@ class ToolUse(FaithfulnessOptions):
     """
 
     name: ClassVar[str] = "tool_use"
-    title: ClassVar[str] = "What an agent made of its tools"
+    title: ClassVar[str] = "Tool use of an agent"
     part_directions = directions(
         lower=" ".join(FAULTS), neither="calls failed_calls arguments no_steps"
     )
     verdicts: ClassVar[Sequence[str]] = ("sound", *_FAULT_ORDER)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     figures: ClassVar[Mapping[str, Figure]] = index_figures(
-        Figure("mean", "arguments, failed calls and sentences without a fault, mean over answers",
+        Figure("mean", "mean share of arguments, failed calls and sentences without a fault",
             "", headline=True, statistic=Mean()),
         Figure("sound", "answers without a fault", headline=True, statistic=Share("sound")),
-        Figure("failed_call", "answers after a failed call that are given as if it had worked", "",
+        Figure("failed_call", "share of answers after a failed call that present it as success", "",
             headline=True, statistic=Mean("failed_call", (0.0, 1.0)), better="lower"),
-        Figure("uncalled_action", "answers that give an action as done that no call can have done",
+        Figure("uncalled_action", "share of answers with an action that no call can have done",
             "", headline=True, statistic=Mean("uncalled_action", (0.0, 1.0)), better="lower"),
-        Figure("ignored_result", "answers with a sentence that a result contradicts", "",
+        Figure("ignored_result", "share of answers with a sentence that a result contradicts", "",
             headline=True, statistic=Mean("ignored_result", (0.0, 1.0)), better="lower"),
-        Figure("unsupported_value", "answers with a number, date, id or name that no result has",
+        Figure("unsupported_value", "share of answers with a number, date or id that no result has",
             "", headline=True, statistic=Mean("unsupported_value", (0.0, 1.0)), better="lower"),
         Figure("unsupported_argument",
-            "answers after a call with an argument that nothing supports", "", headline=True,
+            "share of answers after a call with an unsupported argument", "", headline=True,
             statistic=Mean("unsupported_argument", (0.0, 1.0)), better="lower"),
-        Figure("contradicts_itself", "answers that contradict an earlier one of the conversation",
+        Figure("contradicts_itself", "share of answers that contradict an earlier answer",
             "", headline=True, statistic=Mean("contradicts_itself", (0.0, 1.0)), better="lower"),
-        Figure("calls", "calls of tools", "", statistic=Total("calls")),
-        Figure("failed_calls", "calls that failed", "", statistic=Total("failed_calls")),
-        Figure("arguments", "arguments judged", "", statistic=Total("arguments")),
+        Figure("calls", "tool calls", "", statistic=Total("calls")),
+        Figure("failed_calls", "tool calls that failed", "", statistic=Total("failed_calls")),
+        Figure("arguments", "judged arguments of tool calls", "", statistic=Total("arguments")),
         Figure("no_steps", "answers before which no tool was called and nothing was said", "",
             statistic=Total("no_steps")),
     )  # fmt: skip
@@ -317,7 +323,7 @@ class ToolUse(FaithfulnessOptions):
         answer_verifier = await work(self.verifier, context, turn.earlier_answers)
         for row in (item.row for item in await gather_all(map(answer_verifier.judge, comparable))):
             if row.verdict == "contradicted" and row.passages and has_fact(row.quote or ""):
-                reason = f"“{row.text}” goes against answer {row.passages[0]}, “{row.quote}”"
+                reason = f"“{row.text}” contradicts answer {row.passages[0]}, “{row.quote}”"
                 details: dict[str, Any] = {"quote": row.quote, "turn": row.passages[0]}
                 rows.append(
                     AgentFault(FAULTS["contradicts_itself"], reason, text=row.text, **details)
@@ -420,7 +426,9 @@ def _judge_arguments(turn: AgentTurn) -> tuple[int, list[AgentFault]]:
         judged, unsupported_values = find_unsupported(call.arguments, values_before)
         count += judged
         for name, value, part in unsupported_values:
-            reason = f"{part!r} in {name or 'the argument'} of {call.tool} has no source"
+            reason = (
+                f"{part!r} in {name or 'the argument'} of {call.tool} is nowhere before the call"
+            )
             kind = FAULTS["unsupported_argument"]
             rows.append(AgentFault(kind, reason, call.number, argument=name, value=value))
     return count, rows
@@ -470,7 +478,7 @@ def _find_hidden_failures(
             texts = [response]
         if not texts:
             continue
-        reason = f"step {call.number}, {call.tool}, failed; the answer says “{texts[0]}”"
+        reason = f"step {call.number} ({call.tool}) failed, but the answer says “{texts[0]}”"
         details: dict[str, Any] = {
             "text": texts[0],
             "quote": call.error,
@@ -497,7 +505,7 @@ def _find_uncalled_actions(turn: AgentTurn, claims: Sequence[Claim]) -> list[Age
         action = find_action(claim.text, objects) if claim.in_english else None
         if action is None or is_state(action, results, users):
             continue
-        reason = f"no call can have done what “{claim.text}” says"
+        reason = f"no call can have done what the answer claims: “{claim.text}”"
         if can_have_done(action, succeeded, failed):
             # The tool was called, but for something else: order W12 instead of order W34.
             texts = [
@@ -509,7 +517,7 @@ def _find_uncalled_actions(turn: AgentTurn, claims: Sequence[Claim]) -> list[Age
             other_id = find_other_id(claim.text, texts)
             if other_id is None:
                 continue
-            reason = f"the call behind “{claim.text}” was made for {other_id}"
+            reason = f"the call was made for {other_id}, but the answer says “{claim.text}”"
         rows.append(AgentFault(FAULTS["uncalled_action"], reason, text=claim.text))
     return rows
 
@@ -563,7 +571,7 @@ def _find_result_faults(
         call_of_passage = turn.owners.get(number)
         if row.verdict == "contradicted" and call_of_passage and states_fact(claim.text):
             step = call_of_passage.number
-            reason = f"step {step} says otherwise than “{row.text}” ({row.contradiction:.2f})"
+            reason = f"step {step} contradicts “{row.text}” ({row.contradiction:.2f})"
             details: dict[str, Any] = {"passages": [number], "quote": row.quote}
             yield AgentFault(FAULTS["ignored_result"], reason, step, text=row.text, **details)
             continue
@@ -571,13 +579,13 @@ def _find_result_faults(
             before, after = [set(plain_words(value)) for value in values]
             # The sentence has all words of the old value, and not of the new one.
             if before and before <= words_of_sentence and not after <= words_of_sentence:
-                reason = f"step {call.number} has {name} {values[1]}, “{row.text}” what was before"
+                reason = f"“{row.text}” has the old {name}; in step {call.number} it is {values[1]}"
                 details = {"text": row.text, "passages": call.passages}
                 yield AgentFault(FAULTS["ignored_result"], reason, call.number, **details)
                 break
         else:
             if new_values:
-                reason = f"{new_values[0]!r} in “{row.text}” is in no result that is about it"
+                reason = f"no related result contains {new_values[0]!r} of “{row.text}”"
                 kind = FAULTS["unsupported_value"]
                 yield AgentFault(kind, reason, last, text=row.text, value=new_values[0])
 

@@ -201,29 +201,29 @@ def _join_verdicts(verdict: str, consistent: bool) -> str:
 
 FIGURES: Mapping[str, Figure] = index_figures(
     Figure("mean", "mean score, Trust_OV", "", headline=True, statistic=Mean()),
-    Figure("trust_bc", "mean score of consistency alone, Trust_BC", "", headline=True,
+    Figure("trust_bc", "mean score of consistency, Trust_BC", "", headline=True,
         statistic=Mean("trust_bc", (0.0, 1.0))),
-    Figure("trust_fc", "mean score of the fact check alone, Trust_FC", "", headline=True,
+    Figure("trust_fc", "mean score of the fact check, Trust_FC", "", headline=True,
         statistic=Mean("trust_fc", (0.0, 1.0))),
-    Figure("mean_low", "mean score if all open answers had the least", "",
+    Figure("mean_low", "mean score if every open answer had its lowest possible score", "",
         statistic=Mean("lowest", (0.0, 1.0))),
-    Figure("mean_high", "mean score if all open answers had the largest", "",
+    Figure("mean_high", "mean score if every open answer had its highest possible score", "",
         statistic=Mean("highest", (0.0, 1.0))),
-    Figure("open", "answers left open, since replies cannot be read", "", statistic=Total("open")),
-    Figure("assessable", "share of answers of which both parts could be assessed", "",
+    Figure("open", "answers left open because replies cannot be read", "", statistic=Total("open")),
+    Figure("assessable", "share of answers for which both parts could be assessed", "",
         headline=True, statistic=Mean("assessable", (0.0, 1.0))),
-    Figure("unparsed", "share of an answer's choices whose reply names no option", "",
+    Figure("unparsed", "mean share of an answer's choices whose reply names no option", "",
         headline=True, statistic=Mean("unparsed", (0.0, 1.0))),
-    Figure("written", "share of an answer's distractors that were written by a generator", "",
+    Figure("written", "mean share of the distractors that a generator wrote", "",
         statistic=Mean("consistency_written", (0.0, 1.0))),
     Figure("weakest", "mean score of each answer's weakest claim", "", headline=True,
         statistic=Mean("weakest", (0.0, 1.0))),
-    Figure("claims", "claims of an answer", "", statistic=Mean("claims")),
-    Figure("claims_assessable", "claims of which both parts could be assessed, of an answer", "",
+    Figure("claims", "claims per answer", "", statistic=Mean("claims")),
+    Figure("claims_assessable", "claims per answer for which both parts could be assessed", "",
         statistic=Mean("claims_assessable")),
 ) | index_figures(
     *(
-        Figure(f"{support}_{choice}", f"answers that the facts {verb} and the model {chooses}",
+        Figure(f"{support}_{choice}", f"answers that the facts {verb}, and the model {chooses}",
             statistic=Share(f"{support}, {choice}"))
         for support, verb in (
             ("support", "support"), ("neutral", "leave open"), ("contradict", "contradict"),
@@ -241,17 +241,16 @@ class TrustScore(ConsistencyOptions):
     """Does the model choose its own answer again, and do the facts support it?
 
     Trust_OV of Zheng et al. 2024 (section 2.2 and Table 3), from the verdicts of ``consistency``
-    and ``factcheck``, both of which are run once. Where one part is not assessable, neither is
-    the whole.
+    and ``factcheck``, which are each run once. If one part is not assessable, the whole is not.
 
     Args:
-        fact_by, k, threshold, rule, statement, hypothesis, fact_prompt, fact_max_tokens: as of
+        fact_by, k, threshold, rule, statement, hypothesis, fact_prompt, fact_max_tokens: options of
             :class:`~trustassay.metrics.factcheck.metric.FactCheck`, where the first, and the last
             two, are called ``by``, ``prompt`` and ``max_tokens``.
-        claims: take the answer apart into its sentences, assess each as an answer of its own, and
-            take the mean; the paper has no such thing.
-        splitter: of sentences, by name, as of ``grounding``.
-        others: as of :class:`~trustassay.metrics.consistency.metric.Consistency`.
+        claims: divide the answer into its sentences, assess each as an answer of its own, and
+            take the mean; this is not in the paper.
+        splitter: name of a sentence splitter, as for ``grounding``.
+        others: options of :class:`~trustassay.metrics.consistency.metric.Consistency`.
     """
 
     name: ClassVar[str] = "trustscore"
@@ -270,7 +269,7 @@ class TrustScore(ConsistencyOptions):
     passed_word: ClassVar[str] = "trusted"
     failed_word: ClassVar[str] = "not trusted"
     line: ClassVar[str] = (
-        "the facts contradict it, the model does not choose it again, or one of both could not "
+        "the facts contradict it, the model does not choose it again, or one of the two could not "
         "be assessed (Table 3 of the paper)"
     )
     verdicts: ClassVar[Sequence[str]] = tuple(_join_verdicts(*key) for key in TABLE)
@@ -294,10 +293,11 @@ class TrustScore(ConsistencyOptions):
             # Building the parts checks their options; the error says which part they are of.
             _ = self.consistency, self.factcheck
         except UsageError as error:
-            raise type(error)(f"of the fact check: {error}") from None
+            raise type(error)(f"fact check: {error}") from None
         if self.claims and self.uses_source("given"):
             raise UsageError(
-                "sources: given has wrong answers, but no distractors of single claims"
+                "sources: given does not work with claims=yes, because it has no distractors of "
+                "single claims"
             )
 
     @property
@@ -338,7 +338,7 @@ class TrustScore(ConsistencyOptions):
         result = self.select_applicable_figures(FIGURES)
         if not self.claims:
             return {key: figure for key, figure in result.items() if key not in _OF_CLAIMS}
-        suffix_of_group = {"verdicts": "; of its weakest claim"}
+        suffix_of_group = {"verdicts": ", by its weakest claim"}
         return {
             key: replace(
                 figure, explanation=figure.explanation + suffix_of_group.get(figure.group, "")
@@ -453,7 +453,7 @@ class TrustScore(ConsistencyOptions):
             "claims_assessable": float(len(assessable)),
             **_compute_counts(rows),
         }
-        verdict, reason = None, f"not assessable: none of {len(rows)} claims is; {rows[0].reason}"
+        verdict, reason = None, f"not assessable: no claim of {len(rows)} is; {rows[0].reason}"
         if weakest_index is not None:
             # The verdict is that of the weakest claim: it is what a reader has to look at.
             weakest_row = rows[weakest_index]

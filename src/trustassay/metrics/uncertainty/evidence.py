@@ -40,7 +40,7 @@ class DoubtfulSentence(EvidenceRow, row_kind="sentence", required=("text",)):
         if self.selfcheck_nli is None:
             return Mark("none", "○", "claims nothing")
         if self.doubtful:
-            return Mark("bad", "✕", "other replies say otherwise")
+            return Mark("bad", "✕", "other replies contradict it")
         return Mark("good", "✓", "other replies do not contradict it")
 
 
@@ -120,7 +120,7 @@ def view_of(assessment: Assessment) -> View:
         place = (sentence.unlike or 0) - 1
         # The evidence may come from an edited file, so the number may be out of range.
         other = trace.replies[place].text.strip() if 0 <= place < len(trace.replies) else ""
-        reason = f"Asked again, it said: “{other}”" if sentence.doubtful and other else ""
+        reason = f"Another reply of the model: “{other}”" if sentence.doubtful and other else ""
         judged.append(JudgedPiece(sentence.text, sentence.mark, reason))
     return View(
         data=trace,

@@ -117,38 +117,41 @@ class ReplyCollector:
 
 @dataclass(frozen=True)
 class Uncertainty(UncertaintyOptions):
-    """How much do other replies to the question, and its own tokens, leave an answer in doubt?
+    """How uncertain is the model about an answer, by other replies and by its tokens?
 
-    Every statistic is a part, and larger where there is more doubt; one is the score. Replies are
+    Every statistic is a part, and larger with more doubt; one of them is the score. The replies are
     the ``resamples`` of a sample or, without them, those of the model, asked ``samples`` times.
-    A short reply is compared as the statement that it makes with its question.
+    A short reply is compared as the statement that it makes together with its question.
 
     Args:
-        parts: which, by name, joined by ``+``: parts (``degree``) and groups: ``sentences``,
+        parts: parts to compute, joined by ``+``: parts (``degree``) and groups: ``sentences``,
             ``meanings``, ``tokens``, ``both``; ``pairs``, ``words``, ``vectors``, ``claims``,
             ``asked``, which take more calls or libraries. ``auto`` is the first four, ``all`` all.
-        score: the part that is the score, as a number from 0 to 1; by default ``selfcheck_nli``,
+        score: the part that is the score, as a number from 0 to 1; default: ``selfcheck_nli``,
             or else the first one.
-        samples: replies to ask for, 2 or more; ``auto``: until it is known on which side of
-            ``doubtful_from`` the score of ``most`` replies lies (:mod:`~.statistics.sequential`).
-        least, most: the fewest and the most of ``auto``. confidence: the least probability with
-            which the verdict is that of ``most`` replies; 1: where the others cannot change it.
-        replies: what is asked for where a sample has no ``resamples``: ``resamples``, the question
-            again, or ``perturbed``, what ``harmonicity`` asks, at temperature 0.
-        temperature, max_tokens: of these calls. prompt: file of a template with the ``question``;
-            without it the prompt is the question.
-        alternatives: of each token, to ask for where the answer's tokens are asked for; 0 to ask
-            for none, and -1 not to ask for tokens at all.
+        samples: number of replies to ask for, 2 or more; ``auto``: ask until it is known on which
+            side of ``doubtful_from`` the score of ``most`` replies lies
+            (:mod:`~.statistics.sequential`).
+        least, most: the smallest and largest number for ``auto``. confidence: the smallest
+            probability with which the verdict is that of ``most`` replies; with 1, stop only when
+            the remaining replies cannot change it.
+        replies: what to ask if a sample has no ``resamples``: ``resamples``, the question
+            again, or ``perturbed``, the prompts of ``harmonicity``, at temperature 0.
+        temperature, max_tokens: settings of these calls. prompt: file with a template with the
+            ``question``; by default the prompt is the question.
+        alternatives: number of alternatives to request for each token of the answer; 0 requests
+            none, and -1 requests no tokens at all.
         doubtful_from: the score from which an answer needs a look, and the ``selfcheck_nli`` from
-            which a sentence does.
-        splitter: sentence splitter by name, as of ``grounding``.
+            which a sentence is doubtful.
+        splitter: name of a sentence splitter, as for ``grounding``.
 
-    Probabilities of tokens are the sample's ``token_logprobs`` or, without them, those of the
-    model's answer at temperature 0, if that is the response, or else, by a model in this process,
-    those of the response as its reply, without alternatives. Parts that need what is not known are
-    left out: their means hold for the others alone. If it is the score, there is none. So it is
-    with log-probabilities that cannot be used, which the summary counts by reason. An empty reply
-    is left out; a sample with more empty replies than others fails. A refusal has no score.
+    Token probabilities are the sample's ``token_logprobs``. Without them, they are those of the
+    model's answer at temperature 0, if it equals the response; otherwise a model in this process
+    gives those of the response as its reply, without alternatives. Parts for which something is
+    missing are left out, and so is the score if it is such a part: means are over the other
+    answers. The same holds for log-probabilities that cannot be used, which the summary counts by
+    reason. Empty replies are left out; a sample with more empty replies than others fails. A
+    refusal has no score.
     """
 
     name: ClassVar[str] = "uncertainty"
@@ -229,13 +232,13 @@ class Uncertainty(UncertaintyOptions):
         part, score, verdict = self.scored, None, None
         if parts.get(REFUSED_PART):
             # A model that refuses every time is sure, and yet it answered nothing.
-            reason = "not assessable: the response refuses to answer"
+            reason = "not assessable: the response is a refusal"
         elif part.name in parts:
             score = part.score(parts[part.name], int(parts["replies"]))
             verdict = "doubtful" if score >= self.doubtful_from else "sure"
             reason = f"{part.name} {parts[part.name]:.2f}"
             reason += _build_reason(rows, reply_rows, parts)
-            reason += f" ({stop.asked} of up to {stop.most} asked)" if stop else ""
+            reason += f" ({stop.asked} of at most {stop.most} replies asked for)" if stop else ""
         else:
             reason = f"not assessable: {_explain_missing(part, tokens, parts)}"
         # Tokens and response may differ in white space: a token's start is found by counting the
@@ -284,8 +287,8 @@ class Uncertainty(UncertaintyOptions):
             return None
         # These compare no replies.
         if self.scored.family in TOKEN_FAMILIES | {"asked"}:
-            return f"the model is not sure of it ({self.scored.name})"
-        return f"asked again, the model says something else ({self.scored.name})"
+            return f"the model is not sure of the answer ({self.scored.name})"
+        return f"other replies of the model contradict the answer ({self.scored.name})"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the sentences, the other replies and doubtful tokens."""
@@ -664,14 +667,14 @@ def _explain_missing(
     if part.family in TOKEN_FAMILIES and not tokens:
         return NO_TOKENS + explain_unused(parts, TOKENS_FIELD)
     if TOKENS_UNLIKELY in parts and part.name in SUMS_OF_TOKENS:
-        return "a token is too unlikely for a number"
+        return "the endpoint gives no number for a very unlikely token"
     if part.family in ("tokens", "claims"):
         return "needs alternatives of every token"
     if part.name == "semantic_entropy_weighted":
         reason = explain_unused(parts, REPLY_LOGPROBS)
         return f"needs the log-probability of each reply ({REPLY_LOGPROBS}){reason}"
     if part.name == "p_true":
-        return "the model said neither true nor false"
+        return "the model answered neither true nor false"
     return "no sentence claims anything"
 
 
@@ -681,10 +684,11 @@ def _build_reason(
     """Return the second half of the reason: doubtful sentences, meanings, blank replies."""
     doubtful, message = sum(row.doubtful for row in rows), ""
     if len(rows) > 1 and doubtful:
-        message = f"; {doubtful} of {len(rows)} sentences in doubt"
+        message = f"; {doubtful} of {len(rows)} sentences are doubtful"
     if reply_rows and reply_rows[0].meaning is not None:
         same = sum(row_of_reply.times for row_of_reply in reply_rows if row_of_reply.meaning == 0)
-        message += f"; {same} of {parts['replies']:.0f} other replies mean the same"
+        others = amount(parts["replies"], "other reply", "other replies")
+        message += f"; {same} of {others} have the same meaning"
     if empty := int(parts["empty"]):
         message += f"; {amount(empty, 'empty reply', 'empty replies')} left out"
     return message

@@ -73,18 +73,19 @@ class UncertaintyPart:
 
 _ALL_PARTS = (
     UncertaintyPart("selfcheck_nli", "sentences",
-        "mean probability that another reply contradicts a sentence of the answer, where a neutral "
-        "outcome does not count (SelfCheckGPT, NLI)"),
+        "mean probability that another reply contradicts a sentence of the answer, with neutral "
+        "outcomes left aside (SelfCheckGPT, NLI)"),
     UncertaintyPart("disagreement", "sentences",
         "mean probability that another reply does not entail a sentence of the answer"),
-    UncertaintyPart("weakest_sentence", "sentences", "selfcheck_nli of the sentence with the most"),
+    UncertaintyPart("weakest_sentence", "sentences", "largest selfcheck_nli of a sentence"),
     UncertaintyPart("luq_pair", "pairs",
-        "the same as selfcheck_nli, of the sentence of each reply that agrees best (LUQ-pair)"),
-    UncertaintyPart("semantic_sets", "meanings", "sets of replies that say the same", scale="sets"),
+        "selfcheck_nli against the best-agreeing sentence of each reply (LUQ-pair)"),
+    UncertaintyPart("semantic_sets", "meanings", "number of sets of replies with the same meaning",
+        scale="sets"),
     UncertaintyPart("semantic_entropy", "meanings",
         "entropy over the meanings of the replies (discrete)", scale="entropy"),
     UncertaintyPart("semantic_entropy_weighted", "meanings",
-        "the same, by the replies' likelihoods", scale="open"),
+        "semantic_entropy weighted by the replies' likelihoods", scale="open"),
     UncertaintyPart("eigenvalue_sum", "meanings",
         "sum of eigenvalues of the graph of replies (EigV)", scale="sets"),
     UncertaintyPart("degree", "meanings", "1 - mean similarity of two replies (degree matrix)"),
@@ -106,17 +107,18 @@ _ALL_PARTS = (
     UncertaintyPart("weakest_token", "tokens", "1 - p of the least likely token"),
     UncertaintyPart("mean_entropy", "tokens",
         "mean entropy of a token among its alternatives", scale="nll"),
-    UncertaintyPart("max_entropy", "tokens", "entropy of the most open token", scale="nll"),
+    UncertaintyPart("max_entropy", "tokens", "largest entropy of a token among its alternatives",
+        scale="nll"),
     UncertaintyPart("self_certainty", "tokens",
         "- mean KL(uniform || p) of a token among its alternatives", scale="open"),
     UncertaintyPart("cocoa_nll", "both", "nll times disagreement", scale="nll"),
     UncertaintyPart("cocoa_mean_nll", "both", "mean_nll times disagreement", scale="nll"),
     UncertaintyPart("cocoa_entropy", "both", "mean_entropy times disagreement", scale="nll"),
     UncertaintyPart("ccp", "claims", "1 - claim-conditioned probability"),
-    UncertaintyPart("p_true", "asked", "1 - probability by which the model calls its answer true"),
+    UncertaintyPart("p_true", "asked", "1 - probability at which the model calls its answer true"),
     UncertaintyPart("selfcheck_prompt", "asked",
-        "share of other replies that do not support a sentence, as the model says (SelfCheckGPT, "
-        "prompt)"),
+        "share of other replies that, according to the model, do not support a sentence "
+        "(SelfCheckGPT, prompt)"),
 )  # fmt: skip
 PARTS: Mapping[str, UncertaintyPart] = {part.name: part for part in _ALL_PARTS}
 """All parts, in the order in which they are shown."""
@@ -182,7 +184,7 @@ class UncertaintyOptions(Metric):
         if not 0 < self.doubtful_from <= 1:
             raise UsageError("doubtful_from: expected a number above 0 and up to 1")
         if not self.chosen:
-            raise UsageError("parts: none is left")
+            raise UsageError("parts: no part is chosen; name one")
         self._check_samples()
         # Build these now: an unknown name or a faulty file must fail before a run starts.
         _ = self.split, self.template
@@ -264,7 +266,7 @@ class UncertaintyOptions(Metric):
     @property
     def figures(self) -> Mapping[str, Figure]:
         """The score's mean, the share of answers in doubt, and the mean of every part."""
-        lead = f"mean score, from {self.scored.name}; 0 is no doubt"
+        lead = f"mean score, from {self.scored.name}; 0 means no doubt"
         doubtful = Share("doubtful")
         result = {
             "mean": Figure("mean", lead, "", headline=True, statistic=Mean()),
@@ -277,9 +279,9 @@ class UncertaintyOptions(Metric):
             ),
         }
         if self.until_decided:
-            lead = f"mean number of replies asked for, of {self.most} (most)"
+            lead = f"mean number of replies asked for, of at most {self.most} (most)"
             result["asked"] = Figure("asked", lead, "", statistic=Mean("asked", (0.0, self.most)))
-            lead = f"share of answers for which all {self.most} were asked for"
+            lead = f"share of answers for which all {self.most} replies were asked for"
             undecided = Mean("undecided", (0.0, 1.0))
             result["undecided"] = Figure("undecided", lead, "", statistic=undecided)
         for name in self.chosen:
@@ -325,7 +327,9 @@ class UncertaintyOptions(Metric):
             result.append(Problem("response", "is missing (expected the answer to assess)"))
         # A list in a CSV cell that is no JSON is read as a single text.
         if self.reads_replies and len(sample.resamples) == 1:
-            message = f"has 1 reply (expected a list of {MIN_REPLIES} or more; in a cell, as JSON)"
+            message = (
+                f"has 1 reply (expected a list of {MIN_REPLIES} or more; in a CSV cell, as JSON)"
+            )
             result.append(Problem("resamples", message))
         return result
 

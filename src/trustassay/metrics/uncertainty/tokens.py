@@ -128,19 +128,19 @@ class TokenRemarks:
                 if count
             ]
             if reasons:
-                what = f"{field} of {sum(counts.values()):,} {of_answers} left out"
+                what = f"{field} of {sum(counts.values()):,} {of_answers} not used"
                 result.append(f"{what}: {', '.join(reasons)}")
         if count := self._counts[TOKENS_LEFT_OUT]:
             what = f"{amount(self._totals[TOKENS_LEFT_OUT], 'token')} of {amount(count, 'answer')}"
             result.append(
-                f"{what} left out, having no log-probability ({self._first(TOKENS_LEFT_OUT)})"
+                f"{what} left out for lack of a log-probability ({self._first(TOKENS_LEFT_OUT)})"
             )
         if count := self._counts[TOKENS_UNLIKELY]:
-            why = f"as a token is too unlikely for a number ({self._first(TOKENS_UNLIKELY)})"
-            result.append(f"no nll and mean_nll of {count:,} {of_answers}, {why}")
+            why = f"a token is too unlikely to have a number ({self._first(TOKENS_UNLIKELY)})"
+            result.append(f"{count:,} {of_answers} without nll and mean_nll: {why}")
         # Means of answers that have tokens are not those of all.
         if 0 < self._with_tokens < self._samples:
-            what = "have log-probabilities: figures of tokens are of these alone"
+            what = "have log-probabilities; figures about tokens cover only these"
             result.append(f"{self._with_tokens:,} {of_answers} {what}")
         return result
 

@@ -207,10 +207,10 @@ def test_what_cannot_be_asked_is_said_before_anything_is_asked() -> None:
     models = Scripted({"embedding": {}, "dbpedia": {}})
     with pytest.raises(
         BackendError,
-        match="dbpedia needs the types of entities: name a linker, as --backend linker",
+        match="dbpedia needs the types of entities; name a linker, for example --backend linker",
     ):
         find(models)
-    with pytest.raises(BackendError, match="no source of distractors is called 'pos' here"):
+    with pytest.raises(BackendError, match="unknown source of distractors 'pos'"):
         find(models, sources=["pos"])
     with pytest.raises(BackendError, match="name one with --backend generator=URI"):
         find(models, sources=["llm"])
