@@ -105,7 +105,7 @@ def test_allowed_absences_stand_beside_the_mean_by_reference_and_kind(tmp_path: 
     assert details["remarks"][0].startswith(sentence)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert sentence in page
-    assert "Who was asked" in page
+    assert "Requests to models" in page
 
 
 def test_a_reference_without_an_answer_to_any_neighbour_fails_the_sample() -> None:

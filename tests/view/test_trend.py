@@ -149,7 +149,7 @@ def test_a_run_without_a_date_is_left_out_with_a_word(days: Path, visit: Visit) 
     visited = visit(days)
     assert len(line(visited).points) == 18
     page = visited.page("trend")
-    assert "2 runs without a date are left out" in page
+    assert "2 runs without a date, written by an earlier version, are left out" in page
     assert page.count("<circle") == 18
     assert visited.page().count("no date") == 2
 
@@ -160,7 +160,7 @@ def test_another_model_that_answered_is_told_beside_the_change(root: Path, visit
     shutil.move(root / "one", root.parent / "one")
     visited = visit(root)
     (change,) = line(visited).clear
-    assert change.settings == [f"the answers were of bee, then of {HOSTILE[0]}"]
+    assert change.settings == [f"answering model changed: bee → {HOSTILE[0]}"]
     assert not line(visited, model="bee").clear
     page = visited.page("trend", model="bee")
     assert "No clear change in 6 runs" in page

@@ -175,7 +175,7 @@ def test_another_judge_is_said_and_can_be_accepted(pair: Path, visit: Visit) -> 
     (pair / "two" / "run.json").write_text(json.dumps(settings))
     visited = visit(pair)
     page = asked(visited)
-    assert "judged in different ways" in page and "gate:" not in words(page)
+    assert "judged differently" in page and "gate:" not in words(page)
     reply = visited.client.get(
         f"{visited.base}/compare.md", params={"first": "one", "second": "two"}
     )
@@ -194,8 +194,8 @@ def test_runs_that_cannot_be_compared_are_named(pair: Path, visit: Visit) -> Non
     assert "not finished" in asked(visited, second="open", status=409)
     assert "no metric in common" in asked(visited, second="other", status=409)
     for strange in ("", "nowhere", "../one", HOSTILE[0]):
-        assert "Two runs are needed" in asked(visited, second=strange, status=404)
-        assert "Two runs are needed" in visited.page("compare.md", 404, first="one", second=strange)
+        assert "Choose two runs" in asked(visited, second=strange, status=404)
+        assert "Choose two runs" in visited.page("compare.md", 404, first="one", second=strange)
 
 
 def test_runs_that_are_not_read_yet_are_waited_for(both: Path, visit: Visit) -> None:
@@ -203,7 +203,7 @@ def test_runs_that_are_not_read_yet_are_waited_for(both: Path, visit: Visit) -> 
     visited.index.waiting = 3
     assert "being read" in asked(visited, second="later")
     visited.index.waiting = 0
-    assert "Two runs are needed" in asked(visited, second="later", status=404)
+    assert "Choose two runs" in asked(visited, second="later", status=404)
 
 
 def test_what_takes_longer_is_followed_and_computed_once(
@@ -262,7 +262,7 @@ def test_who_rates_blind_sees_no_verdict(both: Path, visit: Visit) -> None:
     visited = visit(both)
     visited.site.rater = "anna"
     page = words(asked(visited))
-    assert page.count("not rated by you yet") == 2
+    assert page.count("not yet rated by you") == 2
     assert "1777" in page and "no passage says this" not in page and "not found 0" not in page
     visited.site.blind = False
     page = words(asked(visited))
