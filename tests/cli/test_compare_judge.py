@@ -94,11 +94,11 @@ def test_bad_inputs(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     judge = ["--judge", "python:judges:first"]
     cases: list[tuple[list[str | Path], str]] = [
         ([one, strange, *judge], "have no question in common (42 and 1 questions)"),
-        ([twice, one, *judge], "has several answers"),
+        ([twice, one, *judge], "several answers to 'Q?'"),
         ([one, blank, *judge], "none of 1 common questions has answers in both"),
         ([one, tmp_path / "none.jsonl", *judge], "no such file"),
         ([one, other, "--judge", "python:judges:nobody"], "nobody"),
-        ([one, other, *judge, "--metric", "x"], "a judge compares answers"),
+        ([one, other, *judge, "--metric", "x"], "--judge, which compares answers"),
         ([one, other], "one.jsonl: is a file; expected the folder of a run, or --judge"),
         ([one, other, "--limit", "3"], "--limit: works only with --judge"),
         ([one, other, *judge, "--prompt", tmp_path / "no.jinja"], "no.jinja"),

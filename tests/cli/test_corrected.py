@@ -146,7 +146,7 @@ def test_compare_tells_the_difference(cli: Cli, home: Path, tmp_path: Path) -> N
     (change,) = found["differences"]
     assert (change["first"], change["second"]) == ("old", "new")
     assert change["interval"][0] < -0.25 < change["interval"][1]
-    assert "new less old: −" in said.err
+    assert "new minus old: −" in said.err
     assert "Right answers by human labels" in page.read_text()
 
 
@@ -205,7 +205,7 @@ def test_an_outcome_without_labels_gives_no_figure(cli: Cli, home: Path, tmp_pat
     for metric in ("reference", "faithfulness"):
         said = cli(*given, "--min", f"{metric}.right=1%")
         assert said.status == 1
-        wanted = f"5 more of the {N - len(passed)} answers that are"
+        wanted = f"5 more of the {N - len(passed)} answers with outcome"
         assert wanted in on_one_line(said.out)
         assert "no value: too few labels" in on_one_line(said.out)
 
@@ -296,5 +296,5 @@ def test_a_scale_is_read_from_a_number_on(cli: Cli, home: Path, tmp_path: Path) 
 
 def test_options_without_a_file_are_refused() -> None:
     assert LabelFiles.from_options() is None
-    with pytest.raises(UsageError, match="name it"):
+    with pytest.raises(UsageError, match="need --labels FILE"):
         LabelFiles.from_options(right_words=["yes"])

@@ -128,8 +128,8 @@ def test_a_gate_that_is_looked_at_while_a_run_grows(cli: Cli, tmp_path: Path) ->
         (("--margin", "5", "--min", f"{CITED}=5"), "--margin: works only with --no-worse-than"),
         (("--allow-missing", "2", "--min", f"{CITED}=5"), "--allow-missing: works only with"),
         (("--allow-missing", "x", "--no-worse-than", "nowhere"), "--allow-missing: expected a"),
-        (("--min", f"{CITED}=0.6"), "this is 0.6 % and not 60 %"),
-        (("--no-worse-than", "nowhere"), "nowhere: no run here; expected the folder of a run"),
+        (("--min", f"{CITED}=0.6"), "could mean 0.6 % or 60 %"),
+        (("--no-worse-than", "nowhere"), "nowhere: holds no run; expected the folder of a run"),
     ],
 )
 def test_bad_arguments(cli: Cli, runs: Path, arguments: tuple[str, ...], words: str) -> None:

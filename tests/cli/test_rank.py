@@ -117,7 +117,7 @@ def test_labels_of_a_ranking_may_be_words(tmp_path: Path) -> None:
     ("count", "note"),
     [
         (3, "labels label: 3 of 72 cannot be read and are left out, the first at '0-good'"),
-        (40, "No labels: label label: does not say what is right: 'perhaps' (40)"),
+        (40, "Labels not used: label label: does not say what is right: 'perhaps' (40)"),
     ],
 )
 def test_labels_of_a_ranking_that_cannot_be_read_are_named(
@@ -160,7 +160,7 @@ def test_one_model_cannot_be_ranked(models: int, tmp_path: Path) -> None:
     if not models:
         rows = [{k: v for k, v in row.items() if k != "model"} for row in rows]
     score(rows, metrics=Fewl(form="agreement"), similarity="novel", out=tmp_path / "run")
-    with pytest.raises(RunFolderError, match=f"{models} models and .* expected two models"):
+    with pytest.raises(RunFolderError, match=f"{models} models? .* expected two or more"):
         rank(tmp_path / "run")
     with pytest.raises(RunFolderError, match="holds no run"):
         rank(tmp_path)

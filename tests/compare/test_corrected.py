@@ -72,8 +72,8 @@ def test_refused_answers_with_labels_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("places", "missing"),
     [
-        (range(60), "5 more of the 210 answers that are supported"),
-        ([*range(60), *range(60, 160)], "5 more of the 30 answers that are not answered"),
+        (range(60), "5 more of the 210 answers with outcome supported"),
+        ([*range(60), *range(60, 160)], "5 more of the 30 answers with outcome not answered"),
         ([*range(60), *range(60, 63), *range(270, 300)], "2 more of the 210 answers"),
     ],
 )

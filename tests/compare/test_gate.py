@@ -537,7 +537,7 @@ def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:
         against(runs, "junk", figures=["grounding.answered_ratio"])
     with pytest.raises(ValueError, match=r"expected METRIC\.FIGURE, as in grounding\.mean"):
         against(runs, "junk", figures=["grounding"])
-    with pytest.raises(RunFolderError, match="no run here"):
+    with pytest.raises(RunFolderError, match="holds no run"):
         gate(base, earlier=EarlierRun(tmp_path))
     other = tmp_path / "other"
     shutil.copytree(runs / "one", other)
@@ -593,5 +593,5 @@ def test_sequential_refuses_an_order_that_it_did_not_draw(tmp_path: Path) -> Non
 def test_a_share_of_nothing_cannot_be_asked_for(runs: Path) -> None:
     with pytest.raises(ValueError, match=r"no sample can prove .* --max failed=2%. To allow"):
         gate(runs / "base", [Bound("failed", 0, at_least=False)])
-    with pytest.raises(ValueError, match=r"as in --min passed=98%.* --max grounding.errors=0"):
+    with pytest.raises(ValueError, match=r"such as --min passed=98%.* --max grounding.errors=0"):
         gate(runs / "base", [Bound("passed", 100, at_least=True, percent=True)])

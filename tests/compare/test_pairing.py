@@ -50,7 +50,7 @@ def test_an_id_with_another_question_pairs_nothing() -> None:
     assert (pairing.only_first, pairing.only_second) == (1, 1)
     assert pairing.in_words() == (
         "1 pair of answers (1 by question); unpaired: 1 in the first run and 1 in the "
-        "second; 2 ids with different questions"
+        "second; 2 common ids with different questions"
     )
 
 

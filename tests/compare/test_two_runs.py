@@ -176,7 +176,7 @@ def test_answers_that_could_not_be_scored_are_not_scored(tmp_path: Path) -> None
 
 
 def test_what_cannot_be_compared(runs: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match="no run here"):
+    with pytest.raises(RunFolderError, match="holds no run"):
         compare(runs / "before", tmp_path)
     with pytest.raises(RunFolderError, match="no metric in common"):
         compare(runs / "before", runs / "grounding")

@@ -92,7 +92,7 @@ def read_finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:
     folder = RunFolder(path)
     run = folder.read_run()
     if run is None:
-        raise RunFolderError(f"{path}: no run here; expected the folder of a run (score --out)")
+        raise RunFolderError(f"{path}: holds no run; expected the folder of a run (score --out)")
     if folder.read_summary() is None:
         raise RunFolderError(f"{path}: the run is not finished; repeat its command to finish it")
     return run

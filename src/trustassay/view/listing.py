@@ -129,7 +129,7 @@ class Listing:
         """
         run = folder.read_run()
         if run is None:
-            raise RunFolderError(f"{folder.path}: is not a run's folder (no run.json)")
+            raise RunFolderError(f"{folder.path}: holds no run (no run.json)")
         self.folder, self.run = folder, run
         self.infos = read_metric_infos(folder, run)
         self.here = load_metrics(run)
