@@ -128,7 +128,10 @@ def choose_metric(
     common: list[str] = [name for name in names_by_run[0] if name in names_by_run[-1]]
     if not common:
         what = " and ".join(", ".join(names) or "none" for names in names_by_run)
-        raise RunFolderError(f"the runs have no metric in common (they have {what})")
+        raise RunFolderError(
+            f"the runs have no metric in common (they have {what}); score both with the same "
+            "--metric"
+        )
     if len(common) > 1:
         who = "the runs share" if len(paths) > 1 else f"{paths[0]}: the run has"
         raise UsageError(f"{who} {' and '.join(common)}; choose one with --metric")
