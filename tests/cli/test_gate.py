@@ -39,7 +39,7 @@ def test_fail_lists_the_answers_and_writes_the_files(cli: Cli, runs: Path, tmp_p
         *("--markdown", "out/gate.md", "--junit", "out/gate.xml"),
     )
     assert said.status == 1
-    assert "10 answers got worse, 0 better, 20 stayed the same" in said.err
+    assert "10 answers got worse, 0 got better, 20 stayed the same" in said.err
     assert "Where is town 0? (t0)" in said.err
     assert "answered 1.00 → answered 0.00: 0 of 1 statements supported" in said.err
     content = json.loads(said.out)

@@ -153,7 +153,7 @@ def gate(  # noqa: PLR0913 - one argument an option
 
     Limits apply to shares of all questions: passed, failed and not_answered (for a metric without a
     pass threshold: scored and not_scored), for each metric, or METRIC.failed for one metric. They
-    also apply to means and other figures over scored answers. Such a rule fails if more than 5 % of
+    also apply to means and other figures over scored answers: such a rule fails if more than 5 % of
     the questions have no score, and is undecided if the answers of a model were excluded (no
     --model), unless --max not_answered (not_scored) is given. With --labels, METRIC.right is the
     share of answers that are right by the labels.

@@ -426,8 +426,8 @@ class AnswerChanges(JsonForm):
     def in_words(self) -> str:
         """Say how many answers changed, and how."""
         counts = self.counts
-        message = f"{amount(counts['worse'], 'answer')} got worse, {counts['better']:,} better, "
-        message += f"{counts['same']:,} stayed the same"
+        message = f"{amount(counts['worse'], 'answer')} got worse, {counts['better']:,} got "
+        message += f"better, {counts['same']:,} stayed the same"
         if counts["other"]:
             message += f", {counts['other']:,} changed in another way"
         if counts["errors"]:
