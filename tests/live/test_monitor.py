@@ -175,7 +175,7 @@ def test_bad_input_is_told_and_changes_nothing(cli: Cli, runs: list[Path], tmp_p
     (other / "run.json").write_text(json.dumps(run | {"backends": {"entailer": "another"}}))
     for arguments, told in (
         ([unfinished], "the run is not finished"),
-        ([other], "the entailer was none, then another"),
+        ([other], "entailer changed: none → another"),
         ([runs[0], "--figure", "faithfulness.loook"], "figure was [], now ['faithfulness.loook']"),
         ([runs[0], "--restart", "x"], "--restart x: expected a day of a run"),
         ([runs[0], "--webhook", "file:///etc/passwd"], "--webhook: expected an address"),
