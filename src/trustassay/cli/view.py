@@ -92,7 +92,7 @@ def view(  # noqa: PLR0913 - one argument an option
         if warning := serving.warn_of_exposure(host):
             say(warning)
         say(f"{serving.format_address(host, at)}{site.base}/")
-        say("Press Ctrl-C to stop. The same command serves the same address again.")
+        say("Ctrl-C ends the server. The same command serves the same address again.")
         # step 4: keep the table up to date in the background, and serve until Ctrl-C
         refresher = IndexRefresher(index, say)
         refresher.start()
