@@ -416,10 +416,10 @@ def build_document(ranking: Ranking, sources: Sequence[str]) -> document.PageDoc
         document.MEAN, "share" if by_share else "mean"
     )
     bars = document.interval_bars(list(values), lambda value: number(value, 3))
-    title = f"Share of questions that are {ranking.by}" if by_share else "Mean score"
+    title = f"Share {ranking.by}" if by_share else "Mean score"
     parts: list[document.Block] = [
         *map(document.Text, lines),
-        document.Chart(f"{title} by model", note, [bars]),
+        document.Chart(f"{title}, by model", note, [bars]),
         build_table(ranking),
     ]
     return document.PageDocument(

@@ -138,7 +138,7 @@ def compare(
 
 MAX_CHANGES_ON_PAGE = 200
 """Longest list of changed answers of each kind on the page."""
-OUTCOME_COLUMNS = ("first, %", "second, %", "change, points", "95 % interval", "p of a rise", "")
+OUTCOME_COLUMNS = ("first, %", "second, %", "change, points", "95 % interval", "p (rise)", "")
 FIGURE_COLUMNS = ("first", "second", "change", "95 % interval", "questions", "")
 
 
