@@ -355,7 +355,7 @@ def describe_ranking(ranking: Ranking) -> list[str]:
 def _describe_no_difference(ranking: Ranking, pair: PairDifference, corrected: str) -> str:
     scale, unit = (100, " points") if ranking.by_share else (1, "")
     ends = pair.interval and (scale * pair.interval[0], scale * pair.interval[1])
-    within = f" (95 % interval {ends_text(ends, '+')})" if ends else ""
+    within = f" (95 % interval {ends_text(ends, '+', 1 if unit else 3)})" if ends else ""
     models = ranking.models
     return (
         f"{models[pair.better]} and {models[pair.worse]} do not differ significantly: difference "
@@ -386,7 +386,7 @@ def build_table(ranking: Ranking) -> document.Table:
     # The interval belongs to the first column, which is the ranked figure.
     columns.insert(1, "95 % interval")
     if result.probabilities is not None:
-        columns += [f"rank {place}" for place in range(1, len(ranking.models) + 1)]
+        columns += [f"P(rank {place})" for place in range(1, len(ranking.models) + 1)]
     if result.truth is not None:
         columns.append("right by labels, %")
     scale, digits = (100, 1) if ranking.by_share else (1, 3)
@@ -427,7 +427,7 @@ def build_document(ranking: Ranking, sources: Sequence[str]) -> document.PageDoc
         f"{', '.join(name_of(source) or source for source in sources)}: ranking of models",
         {
             "input": ", ".join(sources),
-            "ranked by": ranking.by,
+            "ranked by": f"share {ranking.by}" if by_share else ranking.by,
             "questions": f"{ranking.questions:,}",
             "questions left out": f"{ranking.left_out:,}",
         },
