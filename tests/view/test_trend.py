@@ -91,7 +91,10 @@ def test_a_lower_figure_of_which_less_is_better_is_a_rise_for_the_good(
     [
         ({"backends": {"entailer": "openai:judge-2"}}, "entailer changed: lexical → "),
         ({"trustassay": "9.9"}, "→ 9.9"),
-        ({"metrics": {"faithfulness": {"threshold": 0.9}}}, "faithfulness: threshold changed: 0.5 → 0.9"),
+        (
+            {"metrics": {"faithfulness": {"threshold": 0.9}}},
+            "faithfulness: threshold changed: 0.5 → 0.9",
+        ),
     ],
 )
 def test_another_judge_is_no_change(
