@@ -51,7 +51,7 @@ def test_what_cannot_be_scored_fails(check: AssertTrust) -> None:
 
 
 def test_a_bound_is_needed(check: AssertTrust) -> None:
-    with pytest.raises(ValueError, match="expected at_least= or at_most="):
+    with pytest.raises(ValueError, match="expected a bound of the score, at_least= or at_most="):
         check(GOOD, "faithfulness")
 
 

@@ -65,7 +65,7 @@ class AssertTrust:
 
         # Without a bound the assertion could never fail.
         if at_least is None and at_most is None:
-            raise UsageError("assert_trust: expected at_least= or at_most=, a bound of the score")
+            raise UsageError("assert_trust: expected a bound of the score, at_least= or at_most=")
         metric_object = metric_from_text(metric) if isinstance(metric, str) else metric
         low = -math.inf if at_least is None else read_score(metric_object, "at_least", at_least)
         high = math.inf if at_most is None else read_score(metric_object, "at_most", at_most)

@@ -85,7 +85,7 @@ def test_one_rubric_of_several_is_read_by_every_command(cli: Cli, tmp_path: Path
     assert found["raters"] == {"anna": 8, "bela": 8}
     said = cli("report", "run", *verdict)
     assert said.status == 2
-    assert "--field: is about the file of --ratings" in said.err
+    assert "--field: needs --ratings FILE" in said.err
 
 
 def test_bad_input_is_told_and_nothing_started(cli: Cli, tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_files_of_several_models_are_pooled(cli: Cli, tmp_path: Path) -> None:
     assert [(one["id"], one["model"]) for one in samples] == [(one, one[2:]) for one in ids]
     assert summary_of(tmp_path / "run")["metrics"]["faithfulness"]["units"]["mean"] == 3
     ranked = cli("rank", "small.jsonl", "large.jsonl", "--metric", "faithfulness", *LEXICAL)
-    assert "3 questions that all models were asked, ranked by the share supported" in ranked.out
+    assert "3 questions asked of all models, ranked by share supported" in ranked.out
     planned = cli("plan", "small.jsonl", "large.jsonl", *LEXICAL)
     assert "6 samples" in planned.err
 

@@ -94,13 +94,13 @@ def test_bad_inputs(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     judge = ["--judge", "python:judges:first"]
     cases: list[tuple[list[str | Path], str]] = [
         ([one, strange, *judge], "have no question in common (42 and 1 questions)"),
-        ([twice, one, *judge], "has several answers"),
-        ([one, blank, *judge], "none of 1 questions has an answer in both"),
+        ([twice, one, *judge], "several answers to 'Q?'"),
+        ([one, blank, *judge], "none of 1 common questions has answers in both"),
         ([one, tmp_path / "none.jsonl", *judge], "no such file"),
         ([one, other, "--judge", "python:judges:nobody"], "nobody"),
-        ([one, other, *judge, "--metric", "x"], "a judge compares answers"),
-        ([one, other], "one.jsonl: is a file; expected a run's folder, or --judge"),
-        ([one, other, "--limit", "3"], "--limit: has an effect with --judge alone"),
+        ([one, other, *judge, "--metric", "x"], "--judge, which compares answers"),
+        ([one, other], "one.jsonl: is a file; expected the folder of a run, or --judge"),
+        ([one, other, "--limit", "3"], "--limit: works only with --judge"),
         ([one, other, *judge, "--prompt", tmp_path / "no.jinja"], "no.jinja"),
     ]
     for arguments, words in cases:
@@ -191,4 +191,4 @@ def test_a_judge_that_nobody_can_read(inputs: tuple[Path, Path], tmp_path: Path)
     done = run_command("compare", *inputs, "--judge", "python:vague:judge", cwd=tmp_path)
     assert done.returncode == 1, done.stderr  # nothing could be judged
     words = " ".join(done.stderr.split())
-    assert "Nothing was won or lost in both orders: 40 dropped (40 unreadable)." in words
+    assert "No question was won or lost in both orders: 40 dropped (40 unreadable)." in words

@@ -107,11 +107,12 @@ def test_a_gate_holds_the_corrected_share_against_a_bound(
     assert check["unit"] == "%"
     assert check["interval"][0] < 60 < check["interval"][1]
     assert "from 150 labels" in said.err
-    assert "must be of answers drawn at random" in said.err
+    assert "Assumes that within each outcome the labelled answers were drawn at random" in said.err
     said = cli(*given, "--min", "reference.right=56%")
     assert said.status == 4
     assert re.search(
-        r"about \d+ more labels decide it \(pass, at the same value\)", on_one_line(said.out)
+        r"about \d+ more labels would decide it \(pass, if the value stays the same\)",
+        on_one_line(said.out),
     )
     assert cli(*given, "--max", "reference.right=30%").status == 1
 
@@ -145,8 +146,8 @@ def test_compare_tells_the_difference(cli: Cli, home: Path, tmp_path: Path) -> N
     (change,) = found["differences"]
     assert (change["first"], change["second"]) == ("old", "new")
     assert change["interval"][0] < -0.25 < change["interval"][1]
-    assert "new less old: −" in said.err
-    assert "Right answers, by labels" in page.read_text()
+    assert "new minus old: −" in said.err
+    assert "Right answers by human labels" in page.read_text()
 
 
 def test_rank_and_report_tell_each_model_by_its_own_labels(
@@ -176,10 +177,13 @@ def test_labels_of_another_run_correct_by_the_errors_there(
     given = ("gate", home / "new", "--labels", home / "old.csv", "--labels-of", home / "old")
     said = cli(*given, "--min", "faithfulness.right=1%")
     assert "Rogan-Gladen, from 240 labels" in said.out
-    assert "The judge must err here as often as on the labelled answers." in said.out
-    assert "the metric draws no line, so it makes no errors" in said.out  # of reference
+    assert (
+        "Assumes that the judge has the same error rates here as on the labelled answers."
+        in said.out
+    )
+    assert "the metric has no pass threshold, so it has no error rates" in said.out  # of reference
     two = cli(*given, "--no-worse-than", home / "old")
-    assert "The same errors are taken for all" in two.out
+    assert "Assumes the same error rates for all" in two.out
     other = tmp_path / "other"
     shutil.copytree(home / "old", other)
     about = json.loads((other / "run.json").read_text())
@@ -187,7 +191,7 @@ def test_labels_of_another_run_correct_by_the_errors_there(
     (other / "run.json").write_text(json.dumps(about))
     said = cli(*given[:4], "--labels-of", other, "--min", "reference.right=1%")
     assert said.status == 2
-    assert "was judged in another way" in said.err
+    assert "was judged differently from" in said.err
 
 
 def test_an_outcome_without_labels_gives_no_figure(cli: Cli, home: Path, tmp_path: Path) -> None:
@@ -201,9 +205,9 @@ def test_an_outcome_without_labels_gives_no_figure(cli: Cli, home: Path, tmp_pat
     for metric in ("reference", "faithfulness"):
         said = cli(*given, "--min", f"{metric}.right=1%")
         assert said.status == 1
-        wanted = f"5 more of the {N - len(passed)} answers that are"
+        wanted = f"5 more of the {N - len(passed)} answers with outcome"
         assert wanted in on_one_line(said.out)
-        assert "it has no value: too few labels" in on_one_line(said.out)
+        assert "no value: too few labels" in on_one_line(said.out)
 
 
 def test_refusals_are_part_of_the_share(cli: Cli, home: Path, tmp_path: Path) -> None:
@@ -235,9 +239,9 @@ def test_labels_of_the_best_or_worst_answers_are_noticed(
     given = ("gate", run, "--min", "faithfulness.right=1%", "--labels")
     best = cli(*given, labels(tmp_path / "best.csv", right, by_score[-80:]))
     assert best.status == 1
-    assert "are of its best scores: draw them at random" in on_one_line(best.out)
+    assert "have the best scores; draw answers to label at random" in on_one_line(best.out)
     worst = cli(*given, labels(tmp_path / "worst.csv", right, by_score[:80]))
-    assert "are of its worst scores: draw them at random" in on_one_line(worst.out)
+    assert "have the worst scores; draw answers to label at random" in on_one_line(worst.out)
 
 
 def _rows_of(path: Path) -> list[str]:
@@ -259,7 +263,7 @@ def test_what_is_refused(cli: Cli, home: Path, tmp_path: Path) -> None:
     few = some(home, "new", 9, tmp_path / "few.csv")
     message = refused("gate", home / "new", "--labels", few, *least)
     assert "9; at least 20 are needed" in message
-    assert "--random` draws answers to rate" in message
+    assert "To draw answers to rate, run `trustassay label" in message
     strange = some(home, "new", 50, tmp_path / "strange.csv", "z{}")
     assert "no id is that of" in refused("gate", home / "new", "--labels", strange, *least)
     bare = tmp_path / "bare.csv"
@@ -268,7 +272,7 @@ def test_what_is_refused(cli: Cli, home: Path, tmp_path: Path) -> None:
     message = refused(*two, "--labels", bare)
     assert "fits several answers" in message
     message = refused("gate", home / "new", "--at-least", "4", *least)
-    assert "about --labels: name it" in message
+    assert "need --labels FILE" in message
     assert "0 and 1" in refused("gate", home / "new", "--labels", _scale(home, tmp_path), *least)
     unlabelled = refused("gate", home / "new", *least)
     assert "reference.right" in unlabelled
@@ -292,5 +296,5 @@ def test_a_scale_is_read_from_a_number_on(cli: Cli, home: Path, tmp_path: Path) 
 
 def test_options_without_a_file_are_refused() -> None:
     assert LabelFiles.from_options() is None
-    with pytest.raises(UsageError, match="name it"):
+    with pytest.raises(UsageError, match="need --labels FILE"):
         LabelFiles.from_options(right_words=["yes"])

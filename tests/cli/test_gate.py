@@ -39,7 +39,7 @@ def test_fail_lists_the_answers_and_writes_the_files(cli: Cli, runs: Path, tmp_p
         *("--markdown", "out/gate.md", "--junit", "out/gate.xml"),
     )
     assert said.status == 1
-    assert "10 answers got worse, 0 better, 20 stayed the same" in said.err
+    assert "10 answers got worse, 0 got better, 20 stayed the same" in said.err
     assert "Where is town 0? (t0)" in said.err
     assert "answered 1.00 → answered 0.00: supported statements: 0 of 1" in said.err
     content = json.loads(said.out)
@@ -81,7 +81,9 @@ def test_undecided(cli: Cli, runs: Path, counts_as: str, status: int) -> None:
     )
     assert said.status == status
     assert "gate: undecided" in said.out
-    assert "more questions decide it (pass, at the same value)" in " ".join(said.out.split())
+    assert "more questions would decide it (pass, if the value stays the same)" in " ".join(
+        said.out.split()
+    )
     root = ET.parse("gate.xml").getroot()
     expected = {"undecided": ("0", "1"), "fail": ("1", "0"), "pass": ("0", "0")}[counts_as]
     assert (root.get("failures"), root.get("skipped")) == expected
@@ -123,10 +125,10 @@ def test_a_gate_that_is_looked_at_while_a_run_grows(cli: Cli, tmp_path: Path) ->
         (("--min", "trust_score=60"), "did you mean"),
         (("--min", "grounding.trust_score"), "--min: expected FIGURE=NUMBER"),
         (("--max", "grounding.n=many"), "--max: expected FIGURE=NUMBER"),
-        (("--margin", "5", "--min", f"{CITED}=5"), "--margin: has an effect with --no-worse-than"),
-        (("--allow-missing", "2", "--min", f"{CITED}=5"), "--allow-missing: has an effect with"),
+        (("--margin", "5", "--min", f"{CITED}=5"), "--margin: works only with --no-worse-than"),
+        (("--allow-missing", "2", "--min", f"{CITED}=5"), "--allow-missing: works only with"),
         (("--allow-missing", "x", "--no-worse-than", "nowhere"), "--allow-missing: expected a"),
-        (("--min", f"{CITED}=0.6"), "this is 0.6 % and not 60 %"),
+        (("--min", f"{CITED}=0.6"), "could mean 0.6 % or 60 %"),
         (("--no-worse-than", "nowhere"), "nowhere: holds no run; expected the folder of a run"),
     ],
 )

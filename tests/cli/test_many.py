@@ -47,7 +47,7 @@ def test_two_runs(cli: Cli, runs: Path) -> None:
     assert content["pairing"]["questions"] == 60
     page = (runs / "page.html").read_text(encoding="utf-8")
     assert "before → after" in page
-    assert "what became of the questions" in page
+    assert ": outcomes</bdi></h2>" in page
     assert "<script" not in page
 
 

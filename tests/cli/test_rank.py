@@ -55,7 +55,7 @@ def test_answers_are_scored_and_models_ranked(tmp_path: Path) -> None:
     assert found["agreement"]["kendall"] == 1
     by_truth = {one["truth"]: one for one in found["pairs_ordered_alike"]}
     assert by_truth["label"]["alike"] == by_truth["label"]["pairs"] == 60 + 57 + 3
-    assert "60 questions that all models have a score for, ranked by mean score" in done.stderr
+    assert "60 questions scored for all models, ranked by mean score" in done.stderr
     assert "once in 6 times" in done.stderr
     page = (tmp_path / "ranking.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 3
@@ -75,7 +75,7 @@ def test_models_that_cannot_be_told_apart_are_named(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
     assert "do not differ significantly" in words
-    assert "true, %" not in words  # there are no labels
+    assert "right by labels, %" not in words  # there are no labels
 
 
 def test_questions_that_a_model_lacks_are_left_out(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_labels_of_a_ranking_may_be_words(tmp_path: Path) -> None:
     ("count", "note"),
     [
         (3, "labels label: 3 of 72 cannot be read and are left out, the first at '0-good'"),
-        (40, "No labels: label label: does not say what is right: 'perhaps' (40)"),
+        (40, "Labels not used: label label: does not say what is right: 'perhaps' (40)"),
     ],
 )
 def test_labels_of_a_ranking_that_cannot_be_read_are_named(
@@ -148,7 +148,7 @@ def test_failed_samples_do_not_keep_the_others_from_a_ranking(tmp_path: Path) ->
         assert done.returncode == 0, done.stderr
         words = " ".join(done.stderr.split())
         assert "could not be scored: 1" in words
-        assert "No models can be distinguished: too few questions" in done.stdout
+        assert "The models cannot be distinguished: too few questions" in done.stdout
         assert "do not differ significantly" not in done.stdout
         folders.add(words.rpartition("run: ")[2].split()[0])
     assert len(folders) == 3
@@ -160,7 +160,7 @@ def test_one_model_cannot_be_ranked(models: int, tmp_path: Path) -> None:
     if not models:
         rows = [{k: v for k, v in row.items() if k != "model"} for row in rows]
     score(rows, metrics=Fewl(form="agreement"), similarity="novel", out=tmp_path / "run")
-    with pytest.raises(RunFolderError, match=f"{models} models and .* expected two models"):
+    with pytest.raises(RunFolderError, match=f"{models} models? .* expected two or more"):
         rank(tmp_path / "run")
     with pytest.raises(RunFolderError, match="holds no run"):
         rank(tmp_path)

@@ -71,7 +71,7 @@ def test_ratings_join_the_answers(cli: Cli, run: Path) -> None:
     assert said.status == 0
     assert (
         "ratings: 3 ratings by 2 raters of 1 of 2 answers; 1 answer without a rating. "
-        "2 ratings of no answer in the run, by id and model: q9." in said.err
+        "2 ratings for ids or models that are not in the run: q9." in said.err
     )
     page = (run / "report.html").read_text()
     # A rater counts once, by the mean of their own: (3 + 5) / 2.
@@ -99,7 +99,7 @@ def test_ratings_of_another_model_are_not_of_this_answer(cli: Cli, tmp_path: Pat
     said = cli("report", "run", "--ratings", "r.csv")
     assert (
         "2 ratings by 1 rater of 2 of 2 answers; 0 answers without a rating. "
-        f"1 rating of no answer in the run, by id and model: {ids[0]}." in said.err
+        f"1 rating for ids or models that are not in the run: {ids[0]}." in said.err
     )
 
 

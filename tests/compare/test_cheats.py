@@ -40,7 +40,7 @@ def test_easy_questions_that_are_added_hide_no_loss(before: Path, tmp_path: Path
     assert result.outcomes["faithfulness"].shares[FAILED].percent < 20  # less than before
     assert check.before_after == pytest.approx((100 / 3, 50))
     assert check.result == "fail"
-    assert any("200 of the second" in note for note in result.notes)
+    assert any("200 in the second" in note for note in result.notes)
 
 
 def test_hard_questions_that_are_dropped_are_missing(before: Path, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_who_counts_each_answer_by_itself_is_named(tmp_path: Path) -> None:
         report=False,
     )
     result = gate(folder, [Bound("passed", 50, at_least=True)])
-    assert any("each answer counts by itself (--unit answer)" in note for note in result.notes)
+    assert any("each answer counts separately (--unit answer)" in note for note in result.notes)
 
 
 def test_a_tiny_run_never_passes_as_undecided(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_tiny_run_never_passes_as_undecided(tmp_path: Path) -> None:
         made_run(tmp_path / name, rows("pp"))
     done = run_command("gate", "new", "--no-worse-than", "old", "--undecided", "pass", cwd=tmp_path)
     assert done.returncode == 4
-    assert "cannot show a change" in done.stdout
+    assert "too few to show a change" in done.stdout
 
 
 def test_an_empty_answer_is_as_bad_as_a_refusal(before: Path, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_metric_of_likeness_falls_with_its_first_figure(tmp_path: Path) -> Non
 def test_a_bound_on_what_failed_passes_no_run_in_which_nothing_was_answered(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", rows("n" * 60))
     (check,) = gate(run, [Bound("failed", 10, at_least=False)]).checks
-    assert (check.result, check.why) == ("fail", "nothing could be judged")
+    assert (check.result, check.why) == ("fail", "no answer could be judged")
 
 
 def test_copies_under_nearly_the_same_question_are_reported(tmp_path: Path) -> None:
@@ -170,4 +170,6 @@ def test_records_that_were_skipped_are_named(tmp_path: Path) -> None:
     options = {"skip_bad": True, "report": False}
     score(path, metrics="faithfulness", entailer="lexical", out=folder, **options)  # type: ignore[arg-type]
     notes = gate(folder, [Bound("passed", 50, at_least=True)]).notes
-    assert any("10 records of the input could not be read and are in no share" in n for n in notes)
+    assert any(
+        "10 unreadable records of the input are excluded from all shares" in n for n in notes
+    )

@@ -72,8 +72,8 @@ def test_refused_answers_with_labels_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("places", "missing"),
     [
-        (range(60), "5 more of the 210 answers that are supported"),
-        ([*range(60), *range(60, 160)], "5 more of the 30 answers that are not answered"),
+        (range(60), "5 more of the 210 answers with outcome supported"),
+        ([*range(60), *range(60, 160)], "5 more of the 30 answers with outcome not answered"),
         ([*range(60), *range(60, 63), *range(270, 300)], "2 more of the 210 answers"),
     ],
 )
@@ -82,7 +82,7 @@ def test_an_outcome_without_labels_gives_no_share(
 ) -> None:
     rate = rate_of(run, labelled(tmp_path, places, []))
     assert rate.value is None
-    assert rate.without.startswith("too few labels: it needs labels, drawn at random, of ")
+    assert rate.without.startswith("too few labels: draw at random and label ")
     assert missing in rate.without
 
 
@@ -107,10 +107,10 @@ def test_labels_that_were_chosen_by_score_give_no_share(tmp_path: Path) -> None:
     others = [*range(0, 40, 4), *range(3, 43, 4)]
     best = rate_of(run, labelled(tmp_path, [*range(1, 200, 4), *others], range(200)))
     assert best.value is None
-    assert "are of its best scores: draw them at random" in best.without
+    assert "have the best scores; draw answers to label at random" in best.without
     worst = rate_of(run, labelled(tmp_path, [*range(2, 200, 4), *others], range(200)))
     assert worst.value is None
-    assert "are of its worst scores: draw them at random" in worst.without
+    assert "have the worst scores; draw answers to label at random" in worst.without
     drawn = random.Random(2).sample(range(200), 80)
     assert rate_of(run, labelled(tmp_path, drawn, range(200))).value == 1
 
@@ -154,8 +154,8 @@ def test_raters_who_are_divided_and_labels_of_no_answer_are_named(
     assert corrected.rates[0].labels == len(places)
     assert corrected.rates[0].right == sum(place % 2 for place in places)
     divided = sum(1 - place % 2 for place in places)
-    assert any(f"raters of {divided} answers are divided" in note for note in corrected.notes)
-    assert any("1 rating of no answer of" in note for note in corrected.notes)
+    assert any(f"raters are tied on {divided} answers" in note for note in corrected.notes)
+    assert any("1 rating for ids that are not in" in note for note in corrected.notes)
     assert any("matched to the answers of" in note for note in corrected.notes)
 
 
@@ -163,7 +163,7 @@ def test_errors_of_the_run_itself_are_refused(run: Path, tmp_path: Path) -> None
     path = jsonl(tmp_path / "labels.jsonl", [{"id": f"q{i}", "label": 1} for i in range(100)])
     files = LabelFiles.from_options(labels=[str(path)], labels_of=str(run))
     assert files
-    with pytest.raises(UsageError, match="is the run itself"):
+    with pytest.raises(UsageError, match="is the run to be corrected"):
         correct([run], files)
 
 

@@ -100,14 +100,14 @@ def test_a_model_that_refuses_most_questions_is_no_improvement(tmp_path: Path) -
     check = by_name(result)["faithfulness.not_answered"]
     assert check.result == "fail"
     assert check.before_after == pytest.approx((0, 500 / 6))
-    assert check.why.startswith("more in 100 of 120 questions, fewer in 0, p < 0.0001")
+    assert check.why.startswith("rose in 100 of 120 questions, fell in 0, p < 0.0001")
 
 
 def test_refusals_that_come_and_go_are_no_rise(tmp_path: Path) -> None:
     before = made_run(tmp_path / "old", rows("n" * 10 + "p" * 50))
     after = made_run(tmp_path / "new", rows("p" * 5 + "n" * 11 + "p" * 44))
     check = by_name(gate(after, earlier=EarlierRun(before)))["faithfulness.not_answered"]
-    assert (check.result, check.why) == ("undecided", "more in 6 of 60 questions, fewer in 5")
+    assert (check.result, check.why) == ("undecided", "rose in 6 of 60 questions, fell in 5")
 
 
 def test_an_unchanged_run_passes(runs: Path) -> None:
@@ -120,7 +120,7 @@ def test_an_unchanged_run_passes(runs: Path) -> None:
 def test_a_run_of_one_sample_is_untestable(runs: Path) -> None:
     result = against(runs, "one", missing=Allowance(100, percent=True))
     assert result.result == "untestable"
-    assert result.checks[0].why == "1 question cannot show a change"
+    assert result.checks[0].why == "too few to show a change: 1 question"
     bounded = gate(runs / "one", [Bound("failed", 60, at_least=False)])
     assert bounded.result == "untestable"
     assert "too few" in bounded.checks[0].why
@@ -149,7 +149,7 @@ def test_a_margin_moves_the_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("margin", [-1, 100, 250])
 def test_a_margin_that_lets_all_pass_is_refused(runs: Path, margin: float) -> None:
-    with pytest.raises(ValueError, match="--margin: expected 0 to below 100"):
+    with pytest.raises(ValueError, match="--margin: expected a number from 0 to below 100"):
         against(runs, "junk", margin=margin)
 
 
@@ -188,7 +188,7 @@ def test_two_earlier_runs_are_checked_in_one_call(tmp_path: Path) -> None:
     result = gate(new, earlier=[EarlierRun(last), EarlierRun(anchor)])
     assert result.result == "fail"
     failing = [one for one in result.checks if one.result == "fail"]
-    assert [one.rule for one in failing] == [f"no more than in {anchor}"]
+    assert [one.rule for one in failing] == [f"not higher than in {anchor}"]
     names = [one.name for one in result.checks if one.name.startswith("missing")]
     assert names == [f"missing since {last}", f"missing since {anchor}"]
 
@@ -205,10 +205,10 @@ def test_more_rules_need_more_evidence(tmp_path: Path) -> None:
     (check,) = (
         one
         for one in among.checks
-        if "no more than in" in one.rule and one.fail_p and one.fail_p < 0.1
+        if "not higher than in" in one.rule and one.fail_p and one.fail_p < 0.1
     )
     assert check.result == "undecided"
-    assert check.why == "it may be chance, p = 0.047, corrected for 3 rules"
+    assert check.why == "may be chance, p = 0.047, corrected for 3 rules"
 
 
 def test_rows_that_are_gone_are_a_finding(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_rows_that_are_gone_are_a_finding(tmp_path: Path) -> None:
         assert gate(after, earlier=earlier).checks[-1].result == result
     more = gate(before, earlier=EarlierRun(after))  # questions that were added are no finding
     assert more.checks[-1].result == "pass"
-    assert "3 of the second" in more.notes[0]
+    assert "3 in the second" in more.notes[0]
 
 
 def test_undecided_says_how_many_questions_would_decide_it_and_no_margin(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_undecided_says_how_many_questions_would_decide_it_and_no_margin(tmp_pat
     check = by_name(gate(after, earlier=EarlierRun(before)))["faithfulness.failed"]
     assert check.result == "undecided"
     assert check.before_after == pytest.approx((800 / 60, 1000 / 60))
-    words = re.search(r"about ([\d,]+) more questions decide it \(fail", check.advice)
+    words = re.search(r"about ([\d,]+) more questions would decide it \(fail", check.advice)
     assert words
     assert 500 < int(words[1].replace(",", "")) < 5_000
     assert "margin" not in check.advice
@@ -239,14 +239,14 @@ def test_undecided_says_how_many_questions_would_decide_it_and_no_margin(tmp_pat
 
 def test_another_judge_is_refused(runs: Path, tmp_path: Path) -> None:
     after = town_run(tmp_path / "new", towns(45), "faithfulness:threshold=0.4")
-    with pytest.raises(ValueError, match="judged in different ways: faithfulness: threshold was"):
+    with pytest.raises(ValueError, match="judged differently: faithfulness: threshold changed"):
         gate(after, earlier=EarlierRun(runs / "base"))
     result = gate(after, earlier=EarlierRun(runs / "base", other_judge=True))
     assert result.result == "pass"
-    assert "faithfulness: threshold was 0.5, then 0.4" in result.notes
+    assert "faithfulness: threshold changed: 0.5 → 0.4" in result.notes
     path = after / "run.json"
     path.write_text(path.read_text().replace('"lexical"', '"other"').replace("0.4", "0.5"))
-    with pytest.raises(ValueError, match="the entailer was lexical, then other"):
+    with pytest.raises(ValueError, match="entailer changed: lexical → other"):
         gate(after, earlier=EarlierRun(runs / "base"))
 
 
@@ -269,7 +269,7 @@ def test_pasted_passages_and_one_word_answers_are_reported(tmp_path: Path) -> No
     assert any("30 answers are copied word for word from a passage" in note for note in notes)
     short = [row | {"response": "Yes."} for row in samples]
     notes = gate(made_run(tmp_path / "short", short), earlier=EarlierRun(before)).notes
-    assert any("the median length of an answer went 13 → 1 words" in note for note in notes)
+    assert any("median length of the answers: 13 → 1 words" in note for note in notes)
 
 
 # Bounds ------------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def test_a_mean_over_few_answers_passes_no_bound(tmp_path: Path) -> None:
     bound = Bound("faithfulness.mean", 0.9, at_least=True)
     (check,) = gate(run, [bound]).checks
     assert (check.result, check.value) == ("fail", 1.0)
-    assert check.why.startswith("40.0 % of the questions have no score and are not in it")
+    assert check.why.startswith("40.0 % of the questions have no score and are excluded")
     allowed = gate(run, [bound, Bound("not_answered", 60, at_least=False)])
     assert allowed.result == "pass"
     assert gate(run, [bound, Bound("not_answered", 20, at_least=False)]).result == "fail"
@@ -325,7 +325,7 @@ def test_a_mean_over_few_answers_passes_no_bound(tmp_path: Path) -> None:
 def test_no_error_proves_nothing_of_a_run_in_which_nothing_was_judged(tmp_path: Path) -> None:
     no_error = Bound("faithfulness.errors", 0, at_least=False)
     (check,) = gate(made_run(tmp_path / "refused", rows("n" * 40)), [no_error]).checks
-    assert (check.result, check.why) == ("fail", "nothing could be judged")
+    assert (check.result, check.why) == ("fail", "no answer could be judged")
     assert gate(made_run(tmp_path / "some", rows("n" * 39 + "p")), [no_error]).result == "pass"
 
 
@@ -410,7 +410,7 @@ def test_a_model_that_was_left_out_is_named_and_no_bound_passes_without_it(
     result = gate(out, [bound])
     (check,) = result.checks
     assert (result.result, check.result, check.value) == ("undecided", "undecided", 100)
-    assert "their model was not given: 2 answers" in check.why
+    assert "2 answers excluded, since the model was not given" in check.why
     assert "--max harmonicity.not_scored=…" in check.why
     note = "harmonicity: left out: 2 answers of small: no --model small=URI was given"
     assert note in result.notes
@@ -475,7 +475,7 @@ def test_rules_are_corrected_together_by_hand() -> None:
 
 @pytest.mark.parametrize("text", ["grounding.trust_score", "=60", "a=sixty", "a=nan", "a=inf"])
 def test_bounds_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(ValueError, match="--min: expected FIGURE=NUMBER, as in"):
+    with pytest.raises(ValueError, match="--min: expected FIGURE=NUMBER, such as"):
         parse_bound(text, at_least=True)
 
 
@@ -493,10 +493,10 @@ def test_a_run_without_a_judged_answer_fails_although_the_earlier_one_had_none_e
         town_run(tmp_path / name, refused, "faithfulness")
     result = gate(tmp_path / "after", earlier=EarlierRun(tmp_path / "before"))
     checks = {check.name: (check.result, check.why) for check in result.checks}
-    assert checks["faithfulness.failed"] == ("fail", "nothing could be judged")
+    assert checks["faithfulness.failed"] == ("fail", "no answer could be judged")
     assert result.result == "fail"
     assert compare(tmp_path / "before", tmp_path / "after").headline == (
-        "No question was answered in either run: there is nothing to compare."
+        "No question was answered in either run, so there is nothing to compare."
     )
     town_run(tmp_path / "answered", towns(45), "faithfulness")
     headline = compare(tmp_path / "answered", tmp_path / "after").headline
@@ -515,8 +515,8 @@ def test_what_has_no_value_fails(runs: Path, tmp_path: Path) -> None:
         ("faithfulness.not_answered", "fail"),
         ("missing", "fail"),
     ]
-    assert "it has no value" in result.checks[0].why
-    assert result.checks[1].why == "nothing could be judged"
+    assert "no value: " in result.checks[0].why
+    assert result.checks[1].why == "no answer could be judged"
     assert result.against[0].answers["faithfulness"].counts["errors_now"] == 30
     assert "faithfulness: not answered: blank (30)" in result.notes
 
@@ -533,7 +533,7 @@ def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:
         against(runs, "junk", figures=["faithfulness.man"])
     with pytest.raises(ValueError, match="unknown metric of both runs 'faithfullness'; did you"):
         against(runs, "junk", figures=["faithfullness.mean"])
-    with pytest.raises(ValueError, match="not known whether more of it is better"):
+    with pytest.raises(ValueError, match="whether higher is better is unknown"):
         against(runs, "junk", figures=["grounding.answered_ratio"])
     with pytest.raises(ValueError, match=r"expected METRIC\.FIGURE, as in grounding\.mean"):
         against(runs, "junk", figures=["grounding"])
@@ -551,11 +551,11 @@ def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bound", "words"),
     [
-        ("failed=0.1", "this is 0.1 % and not 10 %"),
-        ("faithfulness.supported=0.8", "this is 0.8 % and not 80 %; write .*=0.8% or .*=80%"),
-        ("faithfulness.supported=1", "this is 1 % and not 100 %"),
-        ("faithfulness.mean=90", "lies between 0 and 1, .* or faithfulness.mean=90%"),
-        ("faithfulness.mean=-1", "lies between 0 and 1"),
+        ("failed=0.1", "could mean 0.1 % or 10 %"),
+        ("faithfulness.supported=0.8", "could mean 0.8 % or 80 %; write .*=0.8% or .*=80%"),
+        ("faithfulness.supported=1", "could mean 1 % or 100 %"),
+        ("faithfulness.mean=90", "always between 0 and 1, .* or faithfulness.mean=90%"),
+        ("faithfulness.mean=-1", "always between 0 and 1"),
         ("grounding.num_samples=5%", "the figure is not a share"),
     ],
 )
@@ -577,7 +577,7 @@ def test_sequential_refuses_an_order_that_it_did_not_draw(tmp_path: Path) -> Non
     letters = shuffled(3, p=55, f=5)
     bound = Bound("failed", 30, at_least=False)
     plain = made_run(tmp_path / "plain", rows(letters))
-    with pytest.raises(ValueError, match="was not drawn at random"):
+    with pytest.raises(ValueError, match="not in random order"):
         gate(plain, [bound], sequential=True)
     with pytest.raises(ValueError, match="without labels or another run"):
         gate(plain, [bound], EarlierRun(plain), sequential=True)
@@ -591,7 +591,7 @@ def test_sequential_refuses_an_order_that_it_did_not_draw(tmp_path: Path) -> Non
 
 
 def test_a_share_of_nothing_cannot_be_asked_for(runs: Path) -> None:
-    with pytest.raises(ValueError, match=r"no number of questions .* --max failed=2%, or for samp"):
+    with pytest.raises(ValueError, match=r"no sample can prove .* --max failed=2%. To allow"):
         gate(runs / "base", [Bound("failed", 0, at_least=False)])
-    with pytest.raises(ValueError, match=r"as in --min passed=98%.* --max grounding.errors=0"):
+    with pytest.raises(ValueError, match=r"such as --min passed=98%.* --max grounding.errors=0"):
         gate(runs / "base", [Bound("passed", 100, at_least=True, percent=True)])

@@ -49,8 +49,8 @@ def test_an_id_with_another_question_pairs_nothing() -> None:
     assert (pairing.by_id, pairing.by_question, pairing.other_question) == (0, 1, 2)
     assert (pairing.only_first, pairing.only_second) == (1, 1)
     assert pairing.in_words() == (
-        "1 pair of answers (1 by question); without a partner: 1 of the first run and 1 of the "
-        "second; 2 ids with different questions"
+        "1 pair of answers (1 by question); unpaired: 1 in the first run and 1 in the "
+        "second; 2 common ids with different questions"
     )
 
 
@@ -74,7 +74,7 @@ def test_samples_without_a_question_are_paired_by_id_alone() -> None:
 def test_nothing_in_common() -> None:
     pairing = pair_samples(keys(("1", "a")), keys(("2", "b")))
     assert (places(pairing), pairing.question_count) == ([], 0)
-    assert pairing.in_words().startswith("0 pairs of answers; without a partner")
+    assert pairing.in_words().startswith("0 pairs of answers; unpaired: 1 in the first")
 
 
 def test_questions_differ_by_more_than_case_and_space(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_questions_differ_by_more_than_case_and_space(tmp_path: Path) -> None:
 
 
 def test_damaged_samples_are_named(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match=r"samples.jsonl: is missing"):
+    with pytest.raises(RunFolderError, match=r"samples.jsonl: missing"):
         read_keys(RunFolder(tmp_path), {})
     jsonl(tmp_path / "samples.jsonl", [{"id": "1", "question": "a"}, {"id": "2"}])
     with pytest.raises(RunFolderError, match=r"samples.jsonl:2: damaged"):
@@ -101,7 +101,7 @@ def test_passages_and_lengths_that_differ_are_named() -> None:
     assert describe_differences(pairing, first, first) == []
     lines = describe_differences(pairing, first, second)
     assert lines[0].startswith("the passages differ in 2 of 3 questions")
-    assert lines[1] == "the median length of an answer went 0 → 3 words"
+    assert lines[1] == "median length of the answers: 0 → 3 words"
     assert (
         len(describe_differences(pairing, second, second._replace(words=np.array([5, 5, 5])))) == 0
     )

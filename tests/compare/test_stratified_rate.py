@@ -24,7 +24,7 @@ def test_labels_at_random_give_a_share_and_what_has_to_be_true() -> None:
     rate, note = estimate_stratified_rate(judge_answers(rng.random(400) < 0.3), rng)
     assert rate is not None
     assert rate.value == 1
-    assert note == "Within each outcome the labels must be of answers drawn at random."
+    assert note == "Assumes that within each outcome the labelled answers were drawn at random."
 
 
 def test_an_outcome_with_few_labels_gives_no_share() -> None:
@@ -32,15 +32,15 @@ def test_an_outcome_with_few_labels_gives_no_share() -> None:
         judge_answers(np.arange(400) >= 197), np.random.default_rng(1)
     )
     assert rate is None
-    assert why.endswith("labels, drawn at random, of 2 more of the 200 answers that are passed")
+    assert why.endswith("draw at random and label 2 more of the 200 answers with outcome passed")
 
 
 def test_labels_that_were_chosen_by_score_in_any_outcome_give_none() -> None:
     places = np.arange(400)
     worst_passed, drawn_failed = (places >= 150) & (places < 200), places % 4 == 0
     for labelled, words in (
-        (worst_passed | (drawn_failed & (places >= 200)), "that are passed are of its worst"),
-        ((drawn_failed & (places < 200)) | ((places >= 200) & (places < 250)), "of its best"),
+        (worst_passed | (drawn_failed & (places >= 200)), "outcome passed have the worst"),
+        ((drawn_failed & (places < 200)) | ((places >= 200) & (places < 250)), "have the best"),
     ):
         rate, why = estimate_stratified_rate(judge_answers(labelled), np.random.default_rng(1))
         assert rate is None

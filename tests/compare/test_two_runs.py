@@ -153,8 +153,8 @@ def test_other_settings_are_noted(runs: Path, tmp_path: Path) -> None:
     metric = "harmonicity:stable_below=0.1,seed=5"
     score(list(many(each=10)), metrics=metric, embedder=Other(), out=tmp_path / "run")
     assert compare(runs / "before", tmp_path / "run").notes == [
-        "harmonicity: stable_below was None, then 0.1",
-        "the embedder was hashed-words, then other-words",
+        "harmonicity: stable_below changed: not set → 0.1",
+        "embedder changed: hashed-words → other-words",
     ]
 
 
@@ -198,7 +198,7 @@ def test_of_several_metrics_one_is_named(tmp_path: Path) -> None:
             entailer="lexical",
             out=tmp_path / name,
         )
-    with pytest.raises(ValueError, match="name one with --metric"):
+    with pytest.raises(ValueError, match="choose one with --metric"):
         compare(tmp_path / "a", tmp_path / "b")
     comparison = compare(tmp_path / "a", tmp_path / "b", metric="semantic_harmonicity")
     assert comparison.metric.name == "semantic_harmonicity"
@@ -233,4 +233,4 @@ def test_a_run_of_a_version_that_counted_no_outcomes_is_counted_now(tmp_path: Pa
 def test_the_words_of_the_command_and_the_times_are_no_setting() -> None:
     shared = {"metrics": {}, "backends": {}, "seed": 0}
     first = shared | {"command": "trustassay score a", "started": "2026-01-01T00:00:00Z"}
-    assert describe_changed_settings(first, shared | {"seed": 1}, ()) == ["seed was 0, then 1"]
+    assert describe_changed_settings(first, shared | {"seed": 1}, ()) == ["seed changed: 0 → 1"]

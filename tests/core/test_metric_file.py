@@ -231,4 +231,4 @@ def test_a_template_that_is_not_beside_the_file_is_told_where_it_would_be_shown(
     )
     score("in.jsonl", metrics=["python:mine.py:Relevancy"], out="run")
     page = Path("run/report.html").read_text("utf-8")
-    assert "evidence_template: there is no file own.jinja beside mine.py" in page
+    assert "evidence_template: no file own.jinja beside mine.py" in page

@@ -72,8 +72,8 @@ def test_skipped_records_of_the_last_day_are_mentioned(cli: Cli, tmp_path: Path)
         summary = json.loads((run / "summary.json").read_text())
         (run / "summary.json").write_text(json.dumps(summary | {"skipped": 40}))
     output = one_line(cli("monitor", *runs, "--state", tmp_path / "s.json"))
-    assert output.count("40 records of the input could not be read") == 1
-    assert "2026-10-02: 40 records" in output
+    assert output.count("40 unreadable records of the input") == 1
+    assert "2026-10-02: 40 unreadable" in output
 
 
 def test_a_change_is_told_with_its_day_its_group_and_answers(cli: Cli, runs: list[Path]) -> None:
@@ -175,7 +175,7 @@ def test_bad_input_is_told_and_changes_nothing(cli: Cli, runs: list[Path], tmp_p
     (other / "run.json").write_text(json.dumps(run | {"backends": {"entailer": "another"}}))
     for arguments, told in (
         ([unfinished], "the run is not finished"),
-        ([other], "the entailer was none, then another"),
+        ([other], "entailer changed: none → another"),
         ([runs[0], "--figure", "faithfulness.loook"], "figure was [], now ['faithfulness.loook']"),
         ([runs[0], "--restart", "x"], "--restart x: expected the day of a counted run"),
         ([runs[0], "--webhook", "file:///etc/passwd"], "--webhook: expected an address"),

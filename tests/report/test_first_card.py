@@ -74,14 +74,14 @@ def test_the_sentence_counts_what_needs_a_look_and_what_failed() -> None:
         (looked((assessed(0.9), False)), "No answer needs a look"),
         (looked(*[(assessed(0.9), False)] * 3), "None of the 3 answers needs a look"),
         (looked((assessed(0.1), True)), "1 of 1 answer needs a look"),
-        (looked((assessed(0.9), False), lines=False), "1 answer, the worst scores first"),
+        (looked((assessed(0.9), False), lines=False), "1 answer, worst scores first"),
         (
             looked(*GOOD_ONES, *[(assessed(None, verdict="refused"), False)] * 4),
             "6 of 10 answers were judged: 0 need a look; 4 were not judged",
         ),
         (
             looked(*GOOD_ONES, (assessed(None, verdict="refused"), False), lines=False),
-            "7 answers, the worst scores first; 1 was not judged",
+            "7 answers, worst scores first; 1 was not judged",
         ),
         (
             looked((assessed(0.1), True), *[(assessed(None, verdict="refused"), False)] * 3),
@@ -131,7 +131,7 @@ def test_a_metric_without_a_line_says_so() -> None:
         {"flagging": "A", "probe": "B", "gone": "C"}, {"flagging": Flagging(), "probe": Probe()}
     )
     assert drawn.sentence == "An answer needs a look if flagging finds a problem in it."
-    assert none.sentence.startswith("The method draws no line")
+    assert none.sentence.startswith("This metric has no rule")
     assert absent.sentence.startswith("The metric is not installed here")
 
 
@@ -140,9 +140,7 @@ def test_a_metric_that_fails_to_say_flags_the_answer() -> None:
         def problem(self, assessment: Assessment) -> str | None:
             raise RuntimeError("oh")
 
-    assert problem_of(Broken(), assessed(0.9)) == (
-        "flagging cannot say what is wrong: RuntimeError: oh"
-    )
+    assert problem_of(Broken(), assessed(0.9)) == ("the rule of flagging failed: RuntimeError: oh")
     assert problem_of(None, assessed(0.0)) is None
     assert problem_of(None, assessed(None, "no reply")) == "no reply"
 
@@ -267,8 +265,8 @@ def test_a_metric_without_a_line_has_its_worst_answers_first(tmp_path: Path) -> 
     rows = [{"id": f"q{i}", "question": "Q?", "response": f"{i / 10}"} for i in (7, 1, 9)]
     run = score(rows, metrics=Probe(told), entailer="lexical", out=tmp_path / "run", report=True)
     page = (run.path / "report.html").read_text(encoding="utf-8")
-    assert "3 answers, the worst scores first." in page
-    assert "The method draws no line between good and bad answers; sorted by score." in page
+    assert "3 answers, worst scores first." in page
+    assert "This metric has no rule for which answers need a look; sorted by score." in page
     assert re.findall(r'<details class="answer" id="(a\d)"( data-problem)?', page) == [
         ("a2", ""),
         ("a1", ""),

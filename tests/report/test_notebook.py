@@ -70,7 +70,7 @@ def test_the_picture_of_a_metric_without_verdicts_is_one_of_scores() -> None:
     shown = score(rows, metrics=Length())
     found = shown.looks(0)
     assert [place for place, count in enumerate(found.scores["length"]) if count] == [2, 4, 18]
-    assert "how many answers have which score" in shown._repr_html_()
+    assert "number of answers by score" in shown._repr_html_()
 
 
 def test_the_text_at_a_prompt(run: Run) -> None:

@@ -82,7 +82,7 @@ def test_run_and_figures(made_up: str) -> None:
     assert "<bdi>too few answers</bdi>" in made_up
     assert "never_computed" not in made_up
     text = " ".join(re.sub(r"<[^>]+>", " ", made_up).split())
-    assert "32 of 1,000 answers are listed" in text
+    assert "This page lists 32 of 1,000 answers" in text
 
 
 def test_figures_stand_in_their_groups(made_up: str) -> None:

@@ -105,7 +105,7 @@ def test_allowed_absences_stand_beside_the_mean_by_reference_and_kind(tmp_path: 
     assert details["remarks"][0].startswith(sentence)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert sentence in page
-    assert "Who was asked" in page
+    assert "Requests to models" in page
 
 
 def test_a_reference_without_an_answer_to_any_neighbour_fails_the_sample() -> None:
@@ -199,7 +199,7 @@ def test_a_gate_fails_where_references_are_absent(tmp_path: Path) -> None:
     bound = parse_bound("fewl.mean=-0.9", at_least=True)
     (check,) = gate(part.path, [bound]).checks
     assert check.result == "fail"
-    assert check.why.startswith("33.3 % of the scores lack a model")
+    assert check.why.startswith("33.3 % of the scores lack the replies of a model")
     assert gate(whole.path, [bound]).checks[0].result != "fail"
     checks = {c.name: c for c in gate(part.path, earlier=EarlierRun(whole.path)).checks}
     assert checks["fewl.incomplete"].result == "fail"

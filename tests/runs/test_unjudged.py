@@ -175,7 +175,7 @@ def test_the_report_opens_with_the_explanation(tmp_path: Path) -> None:
     opening = page.split('class="opening"')[1].split("</section>")[0]
     assert "0 of 3 answers could be judged: language not read (3)." in opening
     assert "3 of 3 answers are in German" in opening
-    assert "How sure is this judge?" not in page
+    assert "How reliable is this judge?" not in page
     assert "No listed answer needs a look." not in page
     assert "No listed answer is flagged; some records were not judged." in page
 

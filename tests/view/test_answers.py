@@ -73,7 +73,7 @@ def test_the_list_of_runs_shows_what_each_found(visit: Visit, root: Path) -> Non
     assert re.search(r"two/run.json: damaged \(is not JSON|two/run.json: damaged", page)
     assert re.search(r'<b class="number">\d', page)
     assert "1 run" in visit(root).page(q="tw")
-    assert "No run fits" in visit(root).page(q="100%")
+    assert "No run matches" in visit(root).page(q="100%")
     assert "1 run" in visit(root).page(metric="faithfulness")
 
 
@@ -155,7 +155,7 @@ def test_answers_are_filtered_and_ordered(visit: Visit, root: Path) -> None:
     scores = {one["id"]: one["score"] for one in stored}
     ups = ids(visited.page("run", run="one", order="faithfulness:up", q="town"))
     assert [scores[one] for one in ups] == sorted(scores[one] for one in ups)
-    assert "No answer fits" in visited.page("run", run="one", q="nowhere at all")
+    assert "No answer matches" in visited.page("run", run="one", q="nowhere at all")
 
 
 def test_an_answer_leads_to_those_beside_it_in_its_list(visit: Visit, root: Path) -> None:
@@ -197,7 +197,7 @@ def test_the_calls_behind_an_answer_are_those_that_quote_it(visit: Visit, root: 
 
 def test_a_run_is_not_compared_with_itself(visit: Visit, root: Path) -> None:
     page = visit(root).page("compare", 404, first="one", second="one")
-    assert "Two runs are needed" in page and "pass" not in page
+    assert "Choose two runs" in page and "pass" not in page
 
 
 def test_a_damaged_line_is_named(visit: Visit, root: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_run_that_grows_is_read_on(visit: Visit, root: Path) -> None:
     path.write_text("".join(told[:5]) + told[5][:20])
     visited = visit(root)
     page = visited.page("run", run="one")
-    assert "5 of 19 judgements are there so far" in page
+    assert "5 of 19 judgements done so far" in page
     assert re.search(r"\d of 5 answers needs? a look.* so far\.", page)
     before = visited.page("state", run="one")
     path.open("a").write(told[5][20:] + "".join(told[6:9]))
@@ -331,6 +331,6 @@ def test_who_rates_blind_sees_what_is_behind_an_answer_when_it_is_rated(
     assert "faithfulness" in visited.page("elsewhere", run="one", at=1)
     visited.site.rater = "anna"
     for path in ("elsewhere", "calls"):
-        assert "when you have rated" in visited.page(path, 409, run="one", at=1)
+        assert "Hidden until you rate the answer." in visited.page(path, 409, run="one", at=1)
     visited.site.blind = False
     assert "faithfulness" in visited.page("elsewhere", run="one", at=1)

@@ -83,7 +83,7 @@ def test_nothing_hostile_happens(base: str, page: Page) -> None:
     page.locator(".answered > li").first.wait_for()
     for place in range(12, 19):
         page.goto(f"{base}answer?run=one&at={place}")
-        page.get_by_role("link", name="Show the requests").click()
+        page.get_by_role("link", name="Show the stored calls").click()
         page.get_by_text("No stored call").wait_for()
         page.locator("section.more .part").first.wait_for()
 

@@ -378,7 +378,7 @@ def test_marked_statements_decide_where_they_can(visit: Callable[..., Visitor], 
 
 def test_the_plan_is_that_of_label(visit: Callable[..., Visitor], root: Path) -> None:
     anna = visit(blind=False)
-    assert "Nothing was drawn yet" in anna.get("next").text
+    assert "No answers have been drawn yet" in anna.get("next").text
     page = anna.post("propose", asked={"page": "next"})
     assert page.url.path == f"{anna.base}/next"
     path = default_plan(root / "one")
@@ -390,7 +390,7 @@ def test_the_plan_is_that_of_label(visit: Callable[..., Visitor], root: Path) ->
     assert "badge" not in anna.get("next").text  # without scores, whatever the mode
     assert "0 of 50 done" in anna.get("next").text
     page = anna.post("rate", anna.next_place(), {"page": "next"}, choice=5)
-    assert "1 of 50 done" in page.text and "Back to the last one" in page.text
+    assert "1 of 50 done" in page.text and "Back to the last answer" in page.text
     (row,) = stored(root, "ratings-answer-plan.jsonl")
     assert row["item"] == first
     assert not (root / "one" / "ratings-answer.jsonl").exists()
@@ -460,7 +460,7 @@ def test_the_share_is_that_of_label_and_shrinks(visit: Callable[..., Visitor], r
     page = anna.get("next").text
     low, high = (100 - 100 * end for end in reversed(told.figures[0].interval or ()))
     assert f"{low:.1f} to {high:.1f} %".replace(".0 ", " ") in page
-    assert "All answers that were drawn are rated" in anna.get("next").text
+    assert "All drawn answers are rated" in anna.get("next").text
     assert "Draw 50 more" in anna.get("next").text
     anna.post("propose", asked={"page": "next"})
     again = [key for draw in read_plan(default_plan(root / "one")).draws for key in draw.answers]
@@ -554,7 +554,7 @@ def test_a_run_of_another_user_is_only_read_until_its_rater_says_otherwise(
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     visitor = Visitor(root, tmp_path / "cache.sqlite")
     page = visitor.get("answer", at=0).text
-    assert "belongs to another user, so it is only read; --write-others" in page
+    assert "belongs to another user. --write-others allows rating it." in page
     # Who may not rate has nothing to be blind for.
     assert '<button name="choice"' not in page and "supported" in page
     for act in ("rate", "verdict", "propose"):

@@ -89,9 +89,12 @@ def test_a_lower_figure_of_which_less_is_better_is_a_rise_for_the_good(
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"backends": {"entailer": "openai:judge-2"}}, "the entailer was lexical"),
-        ({"trustassay": "9.9"}, "then 9.9"),
-        ({"metrics": {"faithfulness": {"threshold": 0.9}}}, "faithfulness: threshold was 0.5"),
+        ({"backends": {"entailer": "openai:judge-2"}}, "entailer changed: lexical → "),
+        ({"trustassay": "9.9"}, "→ 9.9"),
+        (
+            {"metrics": {"faithfulness": {"threshold": 0.9}}},
+            "faithfulness: threshold changed: 0.5 → 0.9",
+        ),
     ],
 )
 def test_another_judge_is_no_change(
@@ -107,7 +110,7 @@ def test_another_judge_is_no_change(
     assert (change.kind, change.at) == ("judge", 10)
     assert any(why in one for one in change.settings)
     page = re.sub(r"<[^>]+>", "", visited.page("trend"))
-    assert "No clear change in 20 runs" in page and "another judge" in page and why in page
+    assert "No clear change in 20 runs" in page and "judge changed" in page and why in page
 
 
 def test_runs_of_other_questions_are_not_joined_nor_compared(root: Path, visit: Visit) -> None:
@@ -149,7 +152,7 @@ def test_a_run_without_a_date_is_left_out_with_a_word(days: Path, visit: Visit) 
     visited = visit(days)
     assert len(line(visited).points) == 18
     page = visited.page("trend")
-    assert "2 runs without a date are left out" in page
+    assert "2 runs without a date, written by an earlier version, are left out" in page
     assert page.count("<circle") == 18
     assert visited.page().count("no date") == 2
 
@@ -160,7 +163,7 @@ def test_another_model_that_answered_is_told_beside_the_change(root: Path, visit
     shutil.move(root / "one", root.parent / "one")
     visited = visit(root)
     (change,) = line(visited).clear
-    assert change.settings == [f"the answers were of bee, then of {HOSTILE[0]}"]
+    assert change.settings == [f"answering model changed: bee → {HOSTILE[0]}"]
     assert not line(visited, model="bee").clear
     page = visited.page("trend", model="bee")
     assert "No clear change in 6 runs" in page

@@ -26,6 +26,7 @@ from trustassay.runs.options import (
     Seed,
     SpendingOptions,
 )
+from trustassay.text.numbers import amount
 
 if TYPE_CHECKING:
     from trustassay.compare.two_runs import RunComparison
@@ -35,19 +36,17 @@ if TYPE_CHECKING:
 def compare(  # noqa: PLR0913 - one argument an option
     first: Annotated[
         Path,
-        Flag(
-            "RUN", "The earlier run's folder; with --judge answers of any kind: a file, or a run."
-        ),
+        Flag("RUN", "The earlier run's folder; with --judge, a file of answers or a run."),
     ],
     second: Annotated[
-        Path, Flag("RUN", "The later run's folder; with --judge the answers to compare with.")
+        Path, Flag("RUN", "The later run's folder; with --judge, the answers to compare with.")
     ],
     *,
     metric: Annotated[
         str | None,
         Flag(
             "--metric",
-            "The metric to compare, if the runs share several.",
+            "Metric to compare. Required if the runs share several.",
             metavar="NAME",
             group=MODELS,
         ),
@@ -59,8 +58,8 @@ def compare(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--page --out",
-            "Write a page: shares of all questions, figures and changed answers; with --judge "
-            "all pairs.",
+            "Write a page with the shares of all questions, the figures and the changed answers; "
+            "with --judge, with all pairs.",
             metavar="FILE",
             group=OUTPUT,
         ),
@@ -69,8 +68,8 @@ def compare(  # noqa: PLR0913 - one argument an option
         str | None,
         Flag(
             "--judge",
-            "A judge that says whose answer is better, a URI as for --model of score: the win "
-            "rate is reported, and no scores are compared.",
+            "A model that judges whose answer is better; a URI as for --model of score. The win "
+            "rate is reported instead of differences of scores.",
             metavar="URI",
             group=MODELS,
         ),
@@ -79,7 +78,7 @@ def compare(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--prompt",
-            "With --judge: your own template; filled with question, first, second and fence.",
+            "With --judge: your prompt template; its fields are question, first, second, fence.",
             group=MODELS,
         ),
     ],
@@ -87,23 +86,22 @@ def compare(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--run",
-            "With --judge: the folder of the calls and verdicts. Run the same command again to "
-            "continue. Default: one in trustassay-runs.",
+            "With --judge: folder for the calls and verdicts. The same command continues a "
+            "stopped run. Default: a folder in trustassay-runs.",
         ),
     ],
     records: RecordOptions,
     spending: Annotated[SpendingOptions, Only("budget")],
     dry_run: common.DryRun,
 ) -> None:
-    """Compare two runs: what became of all questions, figures, and single answers; or answers by
-    a judge.
+    """Compare two runs by outcomes, figures and single answers, or compare answers by a judge.
 
     The first line says which share of all questions changed: passed, failed or not answered.
     Answers are paired by id and question, else by question. Means are compared over the pairs that
-    have a score in both runs. The answers that got worse follow.
+    have a score in both runs. The answers that got worse are listed last.
 
-    With --judge the answers to the same questions are compared in both orders, and the win rate of
-    the first input is reported. With --labels the shares of right answers are compared, too.
+    With --judge, a model compares the two answers to each question in both orders, and the win rate
+    of the first input is reported. With --labels, the shares of right answers are compared too.
 
     \b
     trustassay compare runs/monday runs/tuesday
@@ -117,7 +115,9 @@ def compare(  # noqa: PLR0913 - one argument an option
     if judge is not None:
         if metric is not None or labels:
             flag = "--labels" if labels else "--metric"
-            raise UsageError(f"{flag}: a judge compares answers, not scores")
+            raise UsageError(
+                f"{flag}: cannot be used with --judge, which compares answers, not scores"
+            )
         # A judge compares the answers themselves: the two paths are files of answers and not runs.
         _compare_by_judge(
             (first, second, judge), prompt, run, out, seed, records, spending, dry_run, as_json
@@ -125,7 +125,7 @@ def compare(  # noqa: PLR0913 - one argument an option
         return
     # Options for calls of a judge would be ignored when two runs are compared.
     if flags := list_given_flags(records, spending, prompt=prompt, run=run, dry_run=dry_run):
-        raise UsageError(f"{flags[0]}: has an effect with --judge alone")
+        raise UsageError(f"{flags[0]}: works only with --judge")
     from trustassay.compare import two_runs
     from trustassay.compare.corrected import LabelFiles
 
@@ -176,12 +176,12 @@ def _compare_by_judge(  # noqa: PLR0913 - the options of compare
     run = Run(RunFolder(result.path), result.outcome)
     status = print_run(run, as_json=False, worst=False)
     for count, description in (
-        (result.pairs.only_first, f"questions of {first} alone"),
-        (result.pairs.only_second, f"questions of {second} alone"),
-        (result.pairs.blank, "questions to which one of them has no answer"),
+        (result.pairs.only_first, f"only in {first}"),
+        (result.pairs.only_second, f"only in {second}"),
+        (result.pairs.blank, "without an answer in one or both of them"),
     ):
         if count:
-            say(one_line(f"left out: {count:,} {description}"))
+            say(one_line(f"excluded: {amount(count, 'question')} {description}"))
     say(one_line(preferences.win_rate_headline(result, first, second)))
     if as_json:
         print_json(result.to_dict())
@@ -203,11 +203,11 @@ def _show_comparison(comparison: "RunComparison") -> None:
         for side in comparison.scores:
             say(one_line(f"{side.path}, {side.outcomes.sentence}"))
     table = build_outcomes_table(comparison)
-    show_rows("of all questions", table.columns, table.rows, wide=True)
+    show_rows("all questions", table.columns, table.rows, wide=True)
     say(comparison.pairing.in_words())
     if comparison.figures:
         table = build_figures_table(comparison)
-        show_rows("figures of the pairs", table.columns, table.rows, wide=True)
+        show_rows("scored pairs", table.columns, table.rows, wide=True)
     # Figures that only one run has, or that have no pairs, are named with the reason.
     for key, reason in comparison.not_compared.items():
         say(one_line(f"{key} is not compared: {reason}"))

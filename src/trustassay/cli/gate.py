@@ -44,8 +44,8 @@ def gate(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--min",
-            "The least value of a share of all questions (passed, failed, not_answered) or of "
-            "a figure of summary.json, in its unit or with a per cent sign: passed=80%, "
+            "Minimum of a share of all questions (passed, failed, not_answered) or of a figure of "
+            "summary.json, in its unit or with a per cent sign: passed=80%, "
             "grounding.trust_score=60, faithfulness.mean=90%. May be given more than once.",
             metavar="FIGURE=NUMBER[%]",
         ),
@@ -54,7 +54,7 @@ def gate(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--max",
-            "The same with the largest value: failed=10%, not_answered=5%, faithfulness.errors=0.",
+            "Maximum, as for --min: failed=10%, not_answered=5%, faithfulness.errors=0.",
             metavar="FIGURE=NUMBER[%]",
         ),
     ],
@@ -62,9 +62,9 @@ def gate(  # noqa: PLR0913 - one argument an option
         list[Path],
         Flag(
             "--no-worse-than",
-            "An earlier run of the same questions; may be given more than once, as the last "
-            "run and a pinned one. Questions are paired: more that failed, or have no answer, "
-            "beyond chance fail the gate.",
+            "Earlier run of the same questions. The gate fails if significantly more questions "
+            "failed or were not answered than there; questions are paired. May be given more "
+            "than once, for example for the last run and for a pinned run.",
             metavar="RUN",
         ),
     ],
@@ -72,8 +72,8 @@ def gate(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "--figure",
-            "With --no-worse-than: a figure that must not be worse besides the shares of all "
-            "questions. May be given more than once.",
+            "With --no-worse-than: another figure that must not get worse, besides the shares of "
+            "all questions. May be given more than once.",
             metavar="METRIC.FIGURE",
         ),
     ],
@@ -81,8 +81,8 @@ def gate(  # noqa: PLR0913 - one argument an option
         float,
         Flag(
             "--margin",
-            "With --no-worse-than: how much worse is tolerated, below 100: points by which a "
-            "share of all questions may rise, per cent of the range of a named figure.",
+            "With --no-worse-than: tolerated worsening, below 100; for a share in percentage "
+            "points, for a figure of --figure in per cent of its range.",
             default=0.0,
             least=0,
             most=100,
@@ -92,8 +92,8 @@ def gate(  # noqa: PLR0913 - one argument an option
         str,
         Flag(
             "--allow-missing",
-            "With --no-worse-than: how many answers of the earlier run may have no partner in "
-            "this one, as a number or a percentage.",
+            "With --no-worse-than: how many answers of the earlier run may be unpaired, that is, "
+            "missing in this run; a number or a percentage.",
             metavar="N|P%",
             default="0",
             rare=True,
@@ -103,8 +103,8 @@ def gate(  # noqa: PLR0913 - one argument an option
         bool,
         Flag(
             "--allow-other-judge",
-            "With --no-worse-than: compare although a metric's options, or the models that "
-            "judge, differ between the runs.",
+            "With --no-worse-than: compare runs although their judges or the options of a metric "
+            "differ.",
             rare=True,
         ),
     ],
@@ -112,8 +112,8 @@ def gate(  # noqa: PLR0913 - one argument an option
         bool,
         Flag(
             "--sequential",
-            "With --min and --max: intervals that hold however often one looks while the run "
-            "grows; they are wider.",
+            "With --min and --max: use wider intervals, which stay valid if you check a growing "
+            "run repeatedly.",
             rare=True,
         ),
     ],
@@ -121,8 +121,8 @@ def gate(  # noqa: PLR0913 - one argument an option
         Literal["pass", "fail", "undecided"],
         Flag(
             "--undecided",
-            "What an undecided rule counts as, in the exit status and in JUnit. An untestable "
-            "one never passes.",
+            "How an undecided rule counts in the exit status and in JUnit. An untestable rule "
+            "never passes.",
             default="undecided",
             rare=True,
         ),
@@ -143,27 +143,27 @@ def gate(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: Json,
 ) -> None:
-    """Pass or fail a run, for continuous integration: by bounds, or against earlier runs.
+    """Pass or fail a run in continuous integration, by limits or against earlier runs.
 
-    A rule fails if its figure is on the wrong side of the line beyond chance, passes if the whole
-    95 % interval is on the right one, and is undecided otherwise (--undecided); it then says how
-    many more questions would decide it. All rules of a call are tested together (Holm), so that a
-    run that is no worse fails in at most 2.5 of 100 cases. A rule that nothing could decide is
-    untestable. Counts, such as METRIC.errors, have no interval and are compared as they are.
+    A rule fails if its figure is significantly beyond the limit, passes if the whole 95 % interval
+    is within the limit, and is undecided otherwise (--undecided). An undecided rule says how many
+    more questions would decide it. The p-values of all rules are corrected together (Holm), so that
+    a run that is no worse fails in at most 2.5 of 100 cases. A rule without enough data for a test
+    is untestable. Counts such as METRIC.errors have no interval and are compared without a test.
 
-    Bounds are for shares of all questions first: passed, failed and not_answered (scored and
-    not_scored of a metric without a line), of each metric, or METRIC.failed of one. A bound on a
-    mean or another figure over scored answers fails where more than 5 % of the questions have no
-    score, and is undecided where a model's answers were left out (no --model), unless --max
-    not_answered (not_scored) is given. With --labels METRIC.right is the share of right answers,
-    which is not what the metric calls good.
+    Limits apply to shares of all questions: passed, failed and not_answered (for a metric without a
+    pass threshold: scored and not_scored), for each metric, or METRIC.failed for one metric. They
+    also apply to means and other figures over scored answers: such a rule fails if more than 5 % of
+    the questions have no score, and is undecided if the answers of a model were excluded (no
+    --model), unless --max not_answered (not_scored) is given. With --labels, METRIC.right is the
+    share of answers that are right by the labels.
 
-    Against an earlier run questions are paired, whether answered or not. The gate fails if more of
-    them failed, or more were not answered, beyond chance (McNemar's test; Tango's with --margin),
-    or if answers of the earlier run have no partner (--allow-missing).
+    Compared with an earlier run, questions are paired, whether answered or not. The gate fails if
+    significantly more of them failed or were not answered (McNemar's test; Tango's with --margin),
+    or if answers of the earlier run are unpaired (--allow-missing).
 
-    Exit status: 0 pass; 1 fail; 2 bad arguments, nothing was decided, or it passed and a file could
-    not be written; 4 undecided or untestable.
+    Exit status: 0 pass; 1 fail; 2 bad arguments, no decision, or it passed but a file could not be
+    written; 4 undecided or untestable.
 
     \b
     trustassay gate runs/new --max failed=10% --max not_answered=5%
@@ -185,7 +185,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     flags = list_given_flags(figure=figure, margin=margin, **other_flags)
     # These options are about earlier runs: without one they would be ignored.
     if flags and not no_worse_than:
-        raise UsageError(f"{flags[0]}: has an effect with --no-worse-than alone")
+        raise UsageError(f"{flags[0]}: works only with --no-worse-than")
     bounds = [gate_rules.parse_bound(text, at_least=True) for text in at_least]
     bounds += [gate_rules.parse_bound(text, at_least=False) for text in at_most]
     missing = gate_rules.parse_allowance(allow_missing)
@@ -228,7 +228,7 @@ def _write_file(path: Path, content: bytes, status: int) -> int:
 def _show_gate(result: "Gate") -> None:
     from trustassay.compare.changes import describe_outcome_changes
     from trustassay.compare.gate_files import interval_in_words, reason_of, value_of
-    from trustassay.text.numbers import format_figure
+    from trustassay.text.numbers import amount, format_figure
 
     for outcomes in result.outcomes.values():
         say(one_line(outcomes.sentence))
@@ -243,20 +243,22 @@ def _show_gate(result: "Gate") -> None:
         )
         for item in result.checks
     ]
-    headings = ("figure", "result", "value", "95 % interval", "rule", "why")
-    show_table(headings, rows, {"rule", "why"}, wide=True)
+    headings = ("figure", "result", "value", "95 % interval", "rule", "reason")
+    show_table(headings, rows, {"rule", "reason"}, wide=True)
     for earlier in result.against:
         for name, changes in earlier.outcomes.items():
-            say(one_line(f"{name} since {earlier.path}: {describe_outcome_changes(changes)}"))
+            changes_text = describe_outcome_changes(changes)
+            say(one_line(f"{name} compared with {earlier.path}: {changes_text}"))
         for name, figures in earlier.figures.items():
             # The first figure is the mean. It leaves answers out, so it follows the shares.
             for change in list(figures.values())[:1]:
                 unit = change.figure.unit
                 sides = [format_figure(item, unit) for item in (change.first, change.second)]
                 values = " → ".join(sides) + (f" {unit}" if unit else "")
+                questions = amount(change.questions, "question")
                 say(
-                    f"  {name}.{change.key} over the {change.questions:,} questions that it counts "
-                    f"in both: {values} ({change.verdict})"
+                    f"  {name}.{change.key} over {questions} scored in both runs: {values} "
+                    f"({change.verdict})"
                 )
         for name, answers in earlier.answers.items():
             show_worse(name, answers)

@@ -22,6 +22,7 @@ from trustassay.runs.options import (
     RecordOptions,
     Seed,
 )
+from trustassay.text.numbers import amount
 
 if TYPE_CHECKING:
     from trustassay.compare.ranking import Ranking
@@ -33,8 +34,8 @@ def rank(  # noqa: PLR0913 - one argument an option
         list[str],
         Flag(
             "INPUT...",
-            "A run's folder, or answers of several models, identified by the field model, or "
-            "by their files.",
+            "A run's folder, or files of answers. The models are named in the field `model`, or "
+            "each file is a model.",
         ),
     ],
     *,
@@ -42,20 +43,20 @@ def rank(  # noqa: PLR0913 - one argument an option
     labels: KnownLabelOptions,
     backends: Annotated[BackendChoices, Only("model", "judge", "entailer", "backends")],
     out: Annotated[
-        Path | None, Flag("--out", "The folder of the run that scores answers.", group=OUTPUT)
+        Path | None, Flag("--out", "Folder of the run that scores the answers.", group=OUTPUT)
     ],
     page: common.Page,
     seed: Seed,
     records: RecordOptions,
     as_json: Json,
 ) -> None:
-    """Rank models by what became of the same questions, and say how sure that is.
+    """Rank models by their answers to the same questions, with intervals and tests.
 
-    Models are ranked by the share of the questions that passed, among those that all were asked: an
-    answer that was refused did not pass. Of a metric without a line (fewl, reference) they are
-    ranked by the mean score, over the questions that every model has a score for.
+    Models are ranked by the share of questions that passed, over the questions that all models were
+    asked; a refused question did not pass. For a metric without a pass threshold (fewl, reference)
+    they are ranked by the mean score, over the questions for which every model has a score.
 
-    If the answers have labels, the order is compared with true accuracy.
+    If the answers have labels, the order is compared with the accuracy by these labels.
 
     \b
     trustassay rank runs/one
@@ -83,15 +84,15 @@ def _show_ranking(result: "Ranking") -> None:
     from trustassay.compare import ranking
 
     # By shares all questions count; by a figure only those that every model has a score for.
-    verb = "were asked" if result.by_share else "have a score for"
+    state = "asked of" if result.by_share else "scored for"
     say(
         one_line(
-            f"{result.metric.title}: {result.questions:,} questions that all models {verb}, "
-            f"ranked by {'the share ' if result.by_share else ''}{result.by}"
+            f"{result.metric.title}: {amount(result.questions, 'question')} {state} all models, "
+            f"ranked by {'share ' if result.by_share else ''}{result.by}"
         )
     )
     if result.left_out:
-        say(f"{result.left_out:,} questions are left out: not all models {verb} them")
+        say(f"excluded: {amount(result.left_out, 'question')} not {state} all models")
     table = ranking.build_table(result)
     show_rows("model", table.columns, table.rows, wide=True)
     for line in ranking.describe_ranking(result):

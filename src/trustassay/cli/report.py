@@ -27,7 +27,7 @@ def report(  # noqa: PLR0913 - one argument an option
     *,
     runs: Annotated[
         list[Path],
-        Flag("RUN...", "A run's folder; several are shown together, by model and domain."),
+        Flag("RUN...", "A run's folder. Several runs share one page, by model and domain."),
     ],
     domain: common.Domain,
     ratings: common.Ratings,
@@ -38,14 +38,14 @@ def report(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--out",
-            "The page of several runs. Default: pooled.html beside the first one.",
+            "The page of several runs. Default: pooled.html beside the first run.",
             metavar="FILE",
             group=OUTPUT,
         ),
     ],
     open_report: common.OpenReport,
 ) -> None:
-    """Write the report page of a finished run again, or one page of several runs.
+    """Write the report page of a finished run again, or one page for several runs.
 
     \b
     trustassay report trustassay-runs/answers-1a2b3c4d --open
@@ -56,14 +56,14 @@ def report(  # noqa: PLR0913 - one argument an option
     trustassay report runs/gpt-4o runs/llama runs/mistral --out models.html
     """
     if fields and ratings is None:
-        raise UsageError("--field: is about the file of --ratings: name it")
+        raise UsageError("--field: needs --ratings FILE, whose columns it names")
     # Several runs have a page of their own, without single settings of one run.
     if len(runs) > 1:
         if ratings is not None:
-            raise UsageError("--ratings: joins the answers of one run; got several runs")
+            raise UsageError("--ratings: works with one run; got several runs")
         if calibrator is not None or labels:
             flag = "--labels" if labels else "--calibrator"
-            raise UsageError(f"{flag}: is applied to one run; got several runs")
+            raise UsageError(f"{flag}: works with one run; got several runs")
         from trustassay.runs.report import write_pooled
 
         page = out or runs[0].parent / "pooled.html"
@@ -71,7 +71,7 @@ def report(  # noqa: PLR0913 - one argument an option
             say(one_line(line))
     # The report of one run has a fixed place, where other commands look for it.
     elif out is not None:
-        raise UsageError("--out: names the page of several runs; one run has report.html")
+        raise UsageError("--out: is for several runs; the page of one run is its report.html")
     else:
         page = _write_report(runs[0], domain, ratings, fields, calibrator, labels)
     say(f"report: {page}")

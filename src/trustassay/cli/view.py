@@ -19,16 +19,16 @@ def view(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "FOLDER",
-            "The folder below which runs are looked for, or a run's folder. Default: "
-            "trustassay-runs if it is there, else the folder that you are in.",
+            "A folder; all runs below it are shown. It may be the folder of a single run. "
+            "Default: trustassay-runs if it exists, else the current folder.",
         ),
     ],
     rate: Annotated[
         str,
         Flag(
             "--rate",
-            "Who rates on the pages; without it they can only be read. The ratings are those of "
-            "`annotate`, in the folder of each run.",
+            "Name of the rater. Without it the pages are read-only. Ratings are stored in the "
+            "folder of each run, as by `annotate`.",
             metavar="NAME",
             default="",
         ),
@@ -38,7 +38,7 @@ def view(  # noqa: PLR0913 - one argument an option
         bool,
         Flag(
             "--blind/--no-blind",
-            "Hide scores and other people's ratings until an answer is rated.",
+            "Hide the scores and other people's ratings of an answer until you rate it.",
             default=True,
         ),
     ],
@@ -47,11 +47,11 @@ def view(  # noqa: PLR0913 - one argument an option
     port: common.Port = 8766,
     public: common.Public = "",
 ) -> None:
-    """See, compare and rate the runs below a folder on a page of this machine.
+    """Serve web pages on this machine to view, compare and rate all runs below a folder.
 
-    The page lists the runs, follows what is written meanwhile, and has each answer with its marks,
-    its passages and the calls behind it; a figure over time; two runs side by side; and what to
-    rate next. Its address begins with a token. Nothing leaves this machine.
+    The pages show the list of runs, each answer with its verdicts, passages and model calls, a
+    figure over time, two runs side by side, and what to rate next. They follow runs in progress.
+    The address contains a secret token. Nothing leaves this machine.
 
     \b
     trustassay view
@@ -69,9 +69,9 @@ def view(  # noqa: PLR0913 - one argument an option
     # step 1: check the arguments before anything is opened
     folder = folder or Path("trustassay-runs" if Path("trustassay-runs").is_dir() else ".")
     if not folder.is_dir():
-        raise UsageError(f"{folder}: expected a folder with runs; `score --out` makes one")
+        raise UsageError(f"{folder}: expected a folder of runs; `score --out` writes one")
     if rate and not RATER_NAME.fullmatch(rate):
-        hint = "expected up to 40 letters, digits, _, - and . (not first)"
+        hint = "expected up to 40 letters, digits, _, - and . (not as first character)"
         raise UsageError(f"--rate: {hint}, got {rate[:50]!r}")
     # step 2: bind the port first, so that a port in use leaves no trace
     with open_listener(host, port) as at:
@@ -92,7 +92,7 @@ def view(  # noqa: PLR0913 - one argument an option
         if warning := serving.warn_of_exposure(host):
             say(warning)
         say(f"{serving.format_address(host, at)}{site.base}/")
-        say("Ctrl-C ends; the same command has the same address")
+        say("Ctrl-C ends the server. The same command serves the same address again.")
         # step 4: keep the table up to date in the background, and serve until Ctrl-C
         refresher = IndexRefresher(index, say)
         refresher.start()

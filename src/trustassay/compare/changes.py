@@ -168,12 +168,12 @@ def describe_main_change(changes: Sequence[OutcomeChange], questions: int) -> st
     """Return a sentence on the outcome that got worse, or better, among all questions."""
     # Separate shares of different questions say nothing about a change.
     if not questions:
-        return "The runs have no question in common: a change cannot be told from other questions."
+        return "The runs have no question in common, so they cannot be compared."
     for change in changes:
         least = min(change.first, change.second)
         if change.kind in (NOT_ANSWERED, NOT_SCORED) and least > 100 - ROUNDING_ERROR:
             word = "answered" if change.kind == NOT_ANSWERED else "scored"
-            return f"No question was {word} in either run: there is nothing to compare."
+            return f"No question was {word} in either run, so there is nothing to compare."
     clear = [change for change in changes if change.verdict in ("worse", "better")]
     worse = [change for change in clear if change.verdict == "worse" and change.is_unwanted]
     # Bad news first, then good news about an unwanted outcome, then any other clear change.
@@ -181,8 +181,8 @@ def describe_main_change(changes: Sequence[OutcomeChange], questions: int) -> st
         return f"{change.verdict.capitalize()}: {_describe_change(change, questions)}."
     unknown = [change for change in changes if change.change.interval is None]
     if unknown:
-        return f"Whether anything changed is unknown: {unknown[0].change.without}."
-    return f"No clear change of any outcome, over {questions:,} questions of both runs."
+        return f"Whether any outcome changed is unknown: {unknown[0].change.without}."
+    return f"No clear change of any outcome over {questions:,} common questions."
 
 
 def _describe_change(outcome: OutcomeChange, questions: int) -> str:
@@ -191,7 +191,7 @@ def _describe_change(outcome: OutcomeChange, questions: int) -> str:
     change = f"{outcome.change.value:+.1f} points".replace("-", "−")
     return (
         f"{outcome.word} went from {outcome.first:.1f} to {outcome.second:.1f} % of all questions, "
-        f"{change}{within} over {questions:,} questions of both runs"
+        f"{change}{within} over {questions:,} common questions"
     )
 
 
@@ -231,7 +231,7 @@ class FigureChange:
         change = f"{self.key} went from {first} to {second} {unit}".rstrip()
         if self.difference.interval is None:
             reason = self.difference.without
-            return f"{change}, {of}; whether that is a real change is unknown ({reason})."
+            return f"{change}, {of}; whether the change is significant is unknown ({reason})."
         ends = ends_text(self.difference.interval, "+")
         verdict = self.verdict.capitalize()
         return f"{verdict}: {change} (95 % interval of the change {ends}), {of}.".replace("-", "−")
@@ -360,7 +360,7 @@ def explain_missing_figure(pairing: RunPairing, first: RunScores, second: RunSco
         return "the runs have no question in common"
     if (first.errors[pairing.first] | second.errors[pairing.second]).all():
         return "no pair was scored in both runs"
-    return "it cannot be resampled, or has no value over the pairs"
+    return "the figure cannot be resampled, or has no value for these pairs"
 
 
 MAX_LISTED_CHANGES = 500
@@ -426,13 +426,13 @@ class AnswerChanges(JsonForm):
     def in_words(self) -> str:
         """Say how many answers changed, and how."""
         counts = self.counts
-        message = f"{amount(counts['worse'], 'answer')} got worse, {counts['better']:,} better, "
-        message += f"{counts['same']:,} stayed the same"
+        message = f"{amount(counts['worse'], 'answer')} got worse, {counts['better']:,} got "
+        message += f"better, {counts['same']:,} stayed the same"
         if counts["other"]:
             message += f", {counts['other']:,} changed in another way"
         if counts["errors"]:
             message += f", {counts['errors']:,} could not be scored in one of the runs"
-            message += f" ({counts['errors_now']:,} in the second alone)"
+            message += f" ({counts['errors_now']:,} only in the second)"
         return message
 
 

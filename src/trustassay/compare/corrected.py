@@ -67,7 +67,7 @@ class LabelFiles(LabelSource):
         """
         if options and not options.get("labels"):
             raise UsageError(
-                "--labels-of, --at-least, --positive and --label-field are about --labels: name it"
+                "--labels-of, --at-least, --positive and --label-field need --labels FILE"
             )
         if not options:
             return None
@@ -138,7 +138,7 @@ class CorrectedShares(JsonForm):
         """Return the sentences that a command prints and that its page shows."""
         result = []
         for rate in self.rates:
-            line = f"{rate.name}: no share of right answers: {rate.without}"
+            line = f"{rate.name}: share of right answers unknown: {rate.without}"
             if rate.value is not None:
                 line = (
                     f"{rate.name}: {100 * rate.value:.1f} % of {rate.answers:,} answers are right "
@@ -146,10 +146,10 @@ class CorrectedShares(JsonForm):
                 line += f"(95 % interval {_format_ends(rate.interval)}), {rate.method}, "
                 line += f"from {rate.labels:,} labels"
             if rate.passed is not None:
-                line += f"; by {self.metric} {100 * rate.passed:.1f} % pass"
+                line += f"; {100 * rate.passed:.1f} % pass by {self.metric} alone"
             result.append(line)
         for change in self.differences:
-            line = f"{change.second} less {change.first}: {100 * change.value:+.1f} points (95 % "
+            line = f"{change.second} minus {change.first}: {100 * change.value:+.1f} points (95 % "
             result.append(f"{line}interval {_format_ends(change.interval, '+')})".replace("-", "−"))
         return [*result, *self.notes]
 
@@ -227,19 +227,20 @@ def correct(
     for path in paths if label_files.of else ():
         if differ := describe_changed_judges(runs[owners[0]], runs[path], names):
             raise UsageError(
-                f"--labels-of {label_files.of}: was judged in another way than {path} "
-                f"({differ[0]}), so its errors there say nothing of those here; score both in the "
-                "same way"
+                f"--labels-of {label_files.of}: was judged differently from {path} ({differ[0]}), "
+                "so its error rates do not apply; score both in the same way"
             )
     # 2. Which files belong to which run. A single file may hold the ratings of all runs, so it is
     # read for each of them.
     files = [label_files.ratings] if len(owners) == 1 else [[file] for file in label_files.ratings]
     if len(files) not in (1, len(owners)):
-        raise UsageError(f"--labels: {len(files)} files for {len(owners)} runs; expected one each")
+        raise UsageError(
+            f"--labels: {len(files)} files for {len(owners)} runs; expected one file for each run"
+        )
     if label_files.of and {path.resolve() for path in paths} == {label_files.of.resolve()}:
         raise UsageError(
-            f"--labels-of {label_files.of}: is the run itself; leave it out, as its errors have to "
-            "be known from other labelled answers"
+            f"--labels-of {label_files.of}: is the run to be corrected; expected another run. Give "
+            "labels of the run itself with --labels alone"
         )
     files_by_run = files * (len(owners) // len(files))
     labels_by_run, label_notes = _read_labels_of_runs(owners, files_by_run, label_files)
@@ -276,7 +277,7 @@ def correct(
             if place != best and rate.rate and (best_rate := rates[best].rate)
         ]
         if labelled_run and differences:
-            notes.append("The same errors are taken for all: labels of each would tell its own.")
+            notes.append("Assumes the same error rates for all; labels of each would measure them.")
         result[name] = CorrectedShares(name, rates, differences, notes)
     return result
 
@@ -304,16 +305,16 @@ def _read_labels_of_runs(
         result.append(np.where(labels.tied, 0.0, labels.values))
         names = ", ".join(map(str, files_of_run))
         notes.append(
-            f"{names}: matched to the answers of {path} by their ids; labels of other answers with "
-            "these ids would count as theirs."
+            f"{names}: labels are matched to the answers of {path} by id only. Labels of other "
+            "answers with the same ids would be used too."
         )
         if labels.tied.any():
             divided = amount(int(labels.tied.sum()), "answer")
-            notes.append(f"{names}: the raters of {divided} are divided; these count as wrong.")
+            notes.append(f"{names}: raters are tied on {divided}; ties count as wrong.")
         # Ratings of other answers are reported, since they may show that a wrong file was given.
         ids = {row.id for row in population.answers.rows}
         if unknown := sum(rating.item not in ids for rating in rated):
-            notes.append(f"{names}: {amount(unknown, 'rating')} of no answer of {path}.")
+            notes.append(f"{names}: {amount(unknown, 'rating')} for ids that are not in {path}.")
         for file in files_of_run:
             # Counted over all runs that use the file: one id may occur in two runs, or once for
             # each model.
@@ -328,8 +329,8 @@ def _read_labels_of_runs(
             MIN_UNITS,
         ):
             raise InputError(
-                f"{', '.join(map(str, files_of_run))}: {reason}. `trustassay label {path} "
-                "--random` draws answers to rate"
+                f"{', '.join(map(str, files_of_run))}: {reason}. To draw answers to rate, run "
+                f"`trustassay label {path} --random`"
             )
     # A rating without a model fits every answer with its id; more than one such answer is
     # ambiguous.
@@ -340,8 +341,8 @@ def _read_labels_of_runs(
             fitting = answers[rating.model] + answers[""] if rating.model else answers.total()
             if fitting > 1:
                 raise InputError(
-                    f"{file}: the rating of {rating.item[:40]!r} fits several answers; expected a "
-                    "column model in ratings and samples, or --labels FILE for each run, in order"
+                    f"{file}: the rating of {rating.item[:40]!r} fits several answers; add a field "
+                    "`model` to ratings and samples, or give --labels once for each run, in order"
                 )
     return result, notes
 
@@ -444,7 +445,7 @@ def estimate_stratified_rate(
     # Numbers without gaps: a group of a run may lack an outcome.
     numbers = np.unique(judged.strata, return_inverse=True)[1].astype(np.int64)
     rate = prediction_powered(numbers, judged.labels, judged.units, rng)
-    return rate, "Within each outcome the labels must be of answers drawn at random."
+    return rate, "Assumes that within each outcome the labelled answers were drawn at random."
 
 
 def _explain_missing_labels(strata: Mapping[str, tuple[int, int]]) -> str:
@@ -457,10 +458,10 @@ def _explain_missing_labels(strata: Mapping[str, tuple[int, int]]) -> str:
     for name, (answers, labels) in strata.items():
         enough = min(answers, MIN_LABELS_OF_OUTCOME)
         if labels < enough:
-            wants.append(f"{enough - labels:,} more of the {answers:,} answers that are {name}")
+            wants.append(f"{enough - labels:,} more of the {answers:,} answers with outcome {name}")
     if not wants:
         return ""
-    return f"too few labels: it needs labels, drawn at random, of {' and '.join(wants)}"
+    return f"too few labels: draw at random and label {' and '.join(wants)}"
 
 
 def _explain_selection_by_score(judged: JudgedAnswers) -> str:
@@ -480,8 +481,8 @@ def _explain_selection_by_score(judged: JudgedAnswers) -> str:
             if abs(z) > MAX_RANK_SUM_Z:
                 which = "best" if z < 0 else "worst"
                 return (
-                    f"the labels of the answers that are {judged.names[place]} are of its {which} "
-                    "scores: draw them at random (`trustassay label RUN --random`)"
+                    f"the labelled answers with outcome {judged.names[place]} have the {which} "
+                    "scores; draw answers to label at random (`trustassay label RUN --random`)"
                 )
     return ""
 
@@ -494,9 +495,11 @@ def _correct_by_errors(
 ) -> tuple[CorrectedRate, str]:
     """Correct the share by the errors that the metric makes in another, labelled run."""
     if judged.passed is None or labelled_run.passed is None:
-        return replace(result, without="the metric draws no line, so it makes no errors"), ""
+        return replace(
+            result, without="the metric has no pass threshold, so it has no error rates"
+        ), ""
     # Rogan and Gladen (1978): the share that passes, corrected by sensitivity and specificity.
-    note = "The judge must err here as often as on the labelled answers."
+    note = "Assumes that the judge has the same error rates here as on the labelled answers."
     labelled = ~np.isnan(labelled_run.labels)
     errors = (
         labelled_run.passed[labelled],
@@ -506,9 +509,9 @@ def _correct_by_errors(
     rate = rogan_gladen(judged.passed, judged.units, errors, rng)
     # Checked in this order: a judge no better than chance explains the NaN better than a missing
     # interval.
-    without = "" if rate.interval else "its errors on the labelled answers do not explain these"
+    without = "" if rate.interval else "the error rates on the labelled answers do not fit this run"
     if math.isnan(rate.value):
-        without = "on the labelled answers the judge is no better than chance"
+        without = "the judge is no better than chance on the labelled answers"
     value = None if without else rate.value
     interval = rate.interval if value is not None else None
     return replace(result, value=value, interval=interval, without=without, rate=rate), note

@@ -74,8 +74,11 @@ from trustassay.statistics.intervals import Interval
 from trustassay.statistics.sequential import mean_interval_at_any_n
 from trustassay.text.numbers import amount
 
-NOTHING_JUDGED = "nothing could be judged"
+NOTHING_JUDGED = "no answer could be judged"
 """Why a share of failed questions proves nothing."""
+WITHIN_LIMIT = "the whole interval is within the limit"
+CROSSES_LIMIT = "the interval includes the limit"
+"""Reasons of a rule that is decided by its interval alone, and of one that is not."""
 MAX_UNSCORED = 5.0
 """Largest share of questions without a score, in per cent, at which a bound on a figure over scored
 answers can pass: a model must not pass by refusing the questions that it would get wrong. A bound
@@ -163,17 +166,16 @@ def _check_sequential(path: Path, run: Mapping[str, Any], has_other_inputs: bool
     """Raise UsageError where the intervals of ``--sequential`` do not hold."""
     if has_other_inputs:
         raise UsageError(
-            "--sequential: is for --min and --max alone, without labels or another run"
+            "--sequential: works only with --min and --max, without labels or another run"
         )
     if "strata" in run.get(DRAWN, {}):
         raise UsageError(
-            "--sequential: the questions were drawn by strata; draw them without --sample-by"
+            "--sequential: the questions were drawn by strata; score again without --sample-by"
         )
     if DRAWN not in run:
         raise UsageError(
-            f"--sequential: the order of the questions of {path} was not drawn at random, so a "
-            "stop at a good moment would be no accident; score with --sample N, and go on with "
-            "larger N"
+            f"--sequential: the questions of {path} are not in random order, so early results "
+            "may be biased; score with --sample N, then again with a larger N"
         )
 
 
@@ -290,7 +292,7 @@ class _GateFigures:
             if question_count < len(keys.ids):
                 self.notes.append(
                     f"{len(keys.ids):,} answers to {question_count:,} questions; each answer "
-                    "counts by itself (--unit answer)"
+                    "counts separately (--unit answer)"
                 )
             return
         metrics_with_repeats = [
@@ -346,7 +348,9 @@ class _GateFigures:
             ends = figure_before.range if is_mean else None
             interval, reason = None, ""
             if ends is None or shared or figure_before.value is None or not figure_before.n:
-                reason = "--sequential is for shares, and means within bounds, of one answer each"
+                reason = (
+                    "--sequential needs a share or bounded mean, and one answer to each question"
+                )
             else:
                 width = ends[1] - ends[0]
                 # The interval is defined for values from 0 to 1, so scale there and back.
@@ -370,8 +374,8 @@ class _GateFigures:
             shares = {kind for outcomes in self.outcomes.values() for kind in outcomes.shares}
             message = did_you_mean("figure", bound.name, [*sorted(shares), *self.known])
             raise UsageError(
-                f"{bound.option}: {message} (expected {', '.join(sorted(shares))} or a "
-                f"METRIC.FIGURE of {self.path}/summary.json)"
+                f"{bound.option}: {message} (expected {', '.join(sorted(shares))}, or "
+                f"METRIC.FIGURE from {self.path}/summary.json)"
             )
         return [self._withhold_pass(self._check(bound, name, bounds), bounds) for name in names]
 
@@ -382,8 +386,8 @@ class _GateFigures:
             return check
         name = self._name_unscored(check.name.rpartition(".")[0])
         message = (
-            f"not in it, since their model was not given: {amount(count, 'answer')} (note); "
-            f"give it with --model, or bound such answers with --max {name}=…"
+            f"{amount(count, 'answer')} excluded, since the model was not given (see the notes); "
+            f"score with --model, or limit such answers with --max {name}=…"
         )
         return replace(check, result="undecided", why=message, fail_p=None)
 
@@ -396,7 +400,7 @@ class _GateFigures:
         """Return why a bound fails whatever its interval is, "" where the interval decides."""
         figure, (metric, _, kind) = self.known[name], name.rpartition(".")
         if figure.value is None:
-            return f"it has no value: {figure.without or 'it does not apply'}"
+            return f"no value: {figure.without or 'the figure does not apply'}"
         # No failed question, and no error, proves nothing if no question was judged.
         counts_faults = self._is_outcome(name) or (kind == "errors" and metric in self.outcomes)
         proves_nothing = counts_faults and not self.outcomes[metric].judged
@@ -404,13 +408,13 @@ class _GateFigures:
             return NOTHING_JUDGED
         if figure.unscored > MAX_UNSCORED and not _has_bound_on_unscored(name, bounds):
             return (
-                f"{figure.unscored:.1f} % of the questions have no score and are not in it; bound "
-                f"those too, with --max {self._name_unscored(metric)}=…"
+                f"{figure.unscored:.1f} % of the questions have no score and are excluded; limit "
+                f"them too, with --max {self._name_unscored(metric)}=…"
             )
         if figure.incomplete > MAX_UNSCORED:
             return (
-                f"{figure.incomplete:.1f} % of the scores lack a model that did not answer (note); "
-                "rescore the run once it answers, or score without that model"
+                f"{figure.incomplete:.1f} % of the scores lack the replies of a model (see "
+                "the notes); rescore the run when that model answers, or score without it"
             )
         return ""
 
@@ -425,10 +429,9 @@ class _GateFigures:
         # No finite sample can show 0 % or 100 %, so such a bound would never pass.
         if self._is_outcome(name) and line == (100.0 if bound.at_least else 0.0):
             raise UsageError(
-                f"{bound.option} {bound.name}={line:g}: no number of questions shows a share of "
-                f"{line:g} %; give what is tolerated, as in {bound.option} {bound.name}="
-                f"{abs(line - 2):g}%, or for samples that could not be scored --max "
-                f"{name.rpartition('.')[0]}.errors=0"
+                f"{bound.option} {bound.name}={line:g}: no sample can prove a share of {line:g} %; "
+                f"give a tolerated share, such as {bound.option} {bound.name}={abs(line - 2):g}%. "
+                f"To allow no failed samples: --max {name.rpartition('.')[0]}.errors=0"
             )
         rule = f"at {'least' if bound.at_least else 'most'} {line:g}"
         rule += " %" if figure.unit == "%" else ""
@@ -454,14 +457,14 @@ class _GateFigures:
         if figure.interval is not None:
             p = p_of_side(figure.value, figure.interval, line, at_least=bound.at_least)
             if is_right_side(figure.interval, line, at_least=bound.at_least):
-                return check("pass", "the whole interval is on the right side of the line", p=p)
-            message = "" if p < ONE_SIDED_LEVEL else "the interval reaches both sides of the line"
+                return check("pass", WITHIN_LIMIT, p=p)
+            message = "" if p < ONE_SIDED_LEVEL else CROSSES_LIMIT
             return check("undecided", message, p)
         if figure.without:
-            return check("untestable", f"it has no interval: {figure.without}")
+            return check("untestable", f"no interval: {figure.without}")
         # No interval and no reason for its absence: a count, in which chance plays no part.
         is_right = figure.value >= line if bound.at_least else figure.value <= line
-        return check("pass" if is_right else "fail", "a count: it is compared as it is")
+        return check("pass" if is_right else "fail", "a count, compared without a test")
 
 
 def _share_incomplete(summary: Mapping[str, Any]) -> float:
@@ -500,8 +503,8 @@ def _parse_line(bound: Bound, figure: KnownFigure) -> float:
         if bound.percent or value == 0 or value > 1 or value < 0:
             return value
         raise UsageError(
-            f"{bound.option} {bound.name}={value:g}: the figure is in per cent, so this is "
-            f"{value:g} % and not {100 * value:g} %; write {bound.name}={value:g}% or "
+            f"{bound.option} {bound.name}={value:g}: the figure is in per cent, so {value:g} could "
+            f"mean {value:g} % or {100 * value:g} %; write {bound.name}={value:g}% or "
             f"{bound.name}={100 * value:g}%"
         )
     if figure.range is None:
@@ -510,8 +513,8 @@ def _parse_line(bound: Bound, figure: KnownFigure) -> float:
             return value / 100 * figure.total
         if bound.percent:
             raise UsageError(
-                f"{bound.option} {bound.name}={value:g}%: the figure is not a share, so there is "
-                f"no percentage of it; write a number"
+                f"{bound.option} {bound.name}={value:g}%: the figure is not a share; write a "
+                "number without a per cent sign"
             )
         return value
     low, high = figure.range
@@ -523,8 +526,8 @@ def _parse_line(bound: Bound, figure: KnownFigure) -> float:
     # Somebody who writes 90 for a score from 0 to 1 most likely means 90 %.
     other = f" or {bound.name}={value:g}%" if high == 1 and 1 < value <= 100 else ""
     raise UsageError(
-        f"{bound.option} {bound.name}={value:g}: the figure lies between {low:g} and {high:g}, so "
-        f"the bound decides nothing; expected a number between them{other}"
+        f"{bound.option} {bound.name}={value:g}: the figure is always between {low:g} and "
+        f"{high:g}, so this bound has no effect; expected a number in that range{other}"
     )
 
 
@@ -564,16 +567,15 @@ class ComparedRuns:
         # A different judge shifts scores even of unchanged answers.
         if not earlier.other_judge and (differ := describe_changed_judges(before, run, names)):
             raise UsageError(
-                f"{earlier.path} and {path} were judged in different ways: {'; '.join(differ)}. "
-                "A change of the judge is not a change of the answers: score both runs in the same "
-                "way, or accept it with --allow-other-judge"
+                f"{earlier.path} and {path} were judged differently: {'; '.join(differ)}. "
+                "Score both runs in the same way, or compare them anyway with --allow-other-judge"
             )
         paired = read_pairs((earlier.path, path), (before, run), names)
         # Two runs of different questions cannot be compared, whatever their figures are.
         if not len(paired.pairing.first):
             raise RunFolderError(
                 f"{earlier.path} and {path} have no question in common; expected runs of the same "
-                "questions, whose texts may differ in case and white space alone"
+                "questions (their texts may differ only in case and white space)"
             )
         summaries = [RunFolder(folder).read_summary() or {} for folder in (earlier.path, path)]
         incomplete = {}
@@ -623,7 +625,7 @@ class ComparedRuns:
     @property
     def _rule(self) -> str:
         margin = self.earlier.margin
-        allowed = f", by {margin:g} % of its range at most" if margin else ""
+        allowed = f" (margin {margin:g} % of its range)" if margin else ""
         return f"no worse than {self.earlier.path}{allowed}"
 
     def _check_no_rise(self, name: str, change: OutcomeChange, *, has_judged: bool) -> GateCheck:
@@ -634,7 +636,7 @@ class ComparedRuns:
         """
         margin, value = self.earlier.margin, change.change.value
         interval, p = change.change.interval, change.rise_p
-        counts = f"more in {change.risen:,} of {amount(change.units, 'question')}, fewer in "
+        counts = f"rose in {change.risen:,} of {amount(change.units, 'question')}, fell in "
         counts += f"{change.fallen:,}"
         result: CheckResult = "undecided"
         if not change.risen + change.fallen:
@@ -642,9 +644,9 @@ class ComparedRuns:
             # Even a rise in every unit would not be significant: then "no change" means nothing.
             can_decide = share_rise_p(change.units, 0, change.units, margin / 100) < ONE_SIDED_LEVEL
             result, p = ("pass" if can_decide else "untestable"), None
-            counts = f"the same in all {amount(change.units, 'question')}"
+            counts = f"no change in {amount(change.units, 'question')}"
             if not can_decide:
-                counts = f"{amount(change.units, 'question')} cannot show a change"
+                counts = f"too few to show a change: {amount(change.units, 'question')}"
         elif interval is not None and is_right_side(interval, margin, at_least=False):
             result = "pass"
         # No failed question proves nothing if no question was judged.
@@ -654,10 +656,10 @@ class ComparedRuns:
             # So few changes cannot raise an alarm, so the other rules are not corrected for this
             # one (Tarone 1990): six metrics find a loss in 30 questions nearly as often as one.
             p = None
-        allowed = f", by {margin:g} points at most" if margin else ""
+        allowed = f" (margin {margin:g} points)" if margin else ""
         return GateCheck(
             name=f"{name}.{change.kind}",
-            rule=f"no more than in {self.earlier.path}{allowed}",
+            rule=f"not higher than in {self.earlier.path}{allowed}",
             value=value,
             interval=interval,
             line=margin,
@@ -688,8 +690,8 @@ class ComparedRuns:
                 raise UsageError(f"--figure: {did_you_mean('figure', name, all_names)}")
             if not find_better_direction(second.figures[key], second.info):
                 raise UsageError(
-                    f"--figure {name}: it is not known whether more of it is better; use --min or "
-                    "--max"
+                    f"--figure {name}: whether higher is better is unknown for this figure; use "
+                    "--min or --max"
                 )
 
     def _check_figures(
@@ -733,7 +735,7 @@ class ComparedRuns:
                 interval=None,
                 line=0.0,
                 result="fail",
-                why=f"it has no change: {reason_of_key}",
+                why=f"the change could not be computed: {reason_of_key}",
             )
             for key, reason_of_key in absent.items()
         ]
@@ -748,12 +750,12 @@ class ComparedRuns:
             return []
         check = GateCheck(
             name=f"{name}.{INCOMPLETE}",
-            rule=f"no more than in {self.earlier.path}",
+            rule=f"not higher than in {self.earlier.path}",
             value=now - before,
             interval=None,
             line=0.0,
             result="fail" if now > before else "pass",
-            why="scored without someone who did not answer: a count, compared as it is",
+            why="scored without a model that did not answer; a count, compared without a test",
             unit="%",
             before_after=(before, now),
             n=self.paired.scores[name][1].outcomes.answers,
@@ -765,8 +767,8 @@ class ComparedRuns:
         ends, margin = change.figure.value_range(info.score_range), self.earlier.margin
         if margin and ends is None:
             raise UsageError(
-                f"--margin: the range of {name}.{change.key} is not known, so there is no "
-                "percentage of it; leave the margin out, or use --min or --max"
+                f"--margin: the range of {name}.{change.key} is unknown, so a margin in per cent "
+                "of it is undefined; remove --margin, or use --min or --max"
             )
         # Without a margin the width does not matter, since it is multiplied by 0.
         width = ends[1] - ends[0] if ends else 1.0
@@ -776,15 +778,12 @@ class ComparedRuns:
         line = (-1 if higher else 1) * margin / 100 * width
         value, interval = change.difference.value, change.difference.interval
         result: CheckResult = "untestable"
-        message, p = f"it has no interval: {change.difference.without}", None
+        message, p = f"no interval: {change.difference.without}", None
         if interval is not None:
             p = p_of_side(value, interval, line, at_least=higher)
-            result, message = (
-                "undecided",
-                "" if p < ONE_SIDED_LEVEL else "the interval reaches both sides",
-            )
+            result, message = "undecided", "" if p < ONE_SIDED_LEVEL else CROSSES_LIMIT
             if is_right_side(interval, line, at_least=higher):
-                result, message = "pass", "the whole interval is on the right side of the line"
+                result, message = "pass", WITHIN_LIMIT
         both = change.first, change.second
         unit = change.figure.unit
         key = f"{name}.{change.key}"
@@ -806,9 +805,9 @@ class ComparedRuns:
         p = p_of_side(value, ends, line, at_least=True)
         is_right = is_right_side(ends, line, at_least=True)
         result: CheckResult = "pass" if is_right else "undecided"
-        message = "the whole interval is on the right side of the line"
+        message = WITHIN_LIMIT
         if not is_right:
-            message = "" if p < ONE_SIDED_LEVEL else "the interval reaches both sides of the line"
+            message = "" if p < ONE_SIDED_LEVEL else CROSSES_LIMIT
         after, before = (100 * (rate.value or 0.0) for rate in corrected.rates)
         return GateCheck(
             key, self._rule, value, ends, line, result, message, "%", (before, after), fail_p=p
@@ -819,8 +818,8 @@ class ComparedRuns:
         pairing = self.paired.pairing
         lost, total = pairing.only_first, pairing.only_first + len(pairing.first)
         allowed = self.earlier.missing.of(total)
-        rule = f"at most {self.earlier.missing} answers without a partner (--allow-missing)"
-        message = f"{lost:,} of the {total:,} answers of {self.earlier.path} have no partner"
+        rule = f"at most {self.earlier.missing} unpaired answers (--allow-missing)"
+        message = f"unpaired: {lost:,} of {amount(total, 'answer')} of {self.earlier.path}"
         name = f"{MISSING_CHECK} since {self.earlier.path}" if with_run_name else MISSING_CHECK
         return GateCheck(
             name, rule, lost, None, allowed, "pass" if lost <= allowed else "fail", message
@@ -829,8 +828,8 @@ class ComparedRuns:
     def describe(self) -> list[str]:
         """Describe what was paired, which metrics were left out, and what else differs."""
         before, after = self.runs
-        lines = [f"against {self.earlier.path}: {self.paired.pairing.in_words()}"]
+        lines = [f"compared with {self.earlier.path}: {self.paired.pairing.in_words()}"]
         if lost := [metric for metric in before["metrics"] if metric not in after["metrics"]]:
-            lines.append(f"not in this run, so not compared: {', '.join(lost)}")
+            lines.append(f"metrics missing in this run, so not compared: {', '.join(lost)}")
         lines += describe_changed_settings(before, after, list(self.paired.scores))
         return [*lines, *describe_differences(self.paired.pairing, *self.paired.keys)]

@@ -18,7 +18,7 @@ from trustassay.core.outcome import Outcomes
 from trustassay.errors import UsageError
 from trustassay.statistics.intervals import Interval
 from trustassay.statistics.resampling import holm
-from trustassay.text.numbers import amount, p_equation, verb
+from trustassay.text.numbers import amount, p_equation
 
 MAX_TIMES_MORE = 100
 """Advice names a number of further questions up to this multiple of the present number."""
@@ -80,7 +80,9 @@ class EarlierRun:
     def __post_init__(self) -> None:
         if not 0 <= self.margin < 100:
             # At 100 points every run would be good enough.
-            raise UsageError(f"--margin: expected 0 to below 100, got {self.margin:g}")
+            raise UsageError(
+                f"--margin: expected a number from 0 to below 100, got {self.margin:g}"
+            )
 
 
 @dataclass(frozen=True)
@@ -185,8 +187,8 @@ def parse_bound(text: str, *, at_least: bool) -> Bound:
     if not name.strip() or value is None:
         option = "--min" if at_least else "--max"
         raise UsageError(
-            f"{option}: expected FIGURE=NUMBER, as in --max failed=10% or "
-            f"{option} faithfulness.mean=90%, got {text!r}"
+            f"{option}: expected FIGURE=NUMBER, such as failed=10% or faithfulness.mean=90%, got "
+            f"{text!r}"
         )
     return Bound(name.strip(), value, at_least, percent)
 
@@ -196,8 +198,7 @@ def parse_allowance(text: str) -> Allowance:
     value, percent = _parse_number(text)
     if value is None or value < 0 or (percent and value > 100):
         raise UsageError(
-            f"--allow-missing: expected a number of answers or a percentage, as in 3 or 2%, got "
-            f"{text!r}"
+            f"--allow-missing: expected a number of answers (3) or a percentage (2%), got {text!r}"
         )
     return Allowance(value, percent)
 
@@ -259,7 +260,7 @@ def decide_checks(checks: Sequence[GateCheck]) -> list[GateCheck]:
             continue
         if p < ONE_SIDED_LEVEL:
             # An empty reason was left by the caller for the case that only the test decides.
-            message = check.why or "the figure is on the wrong side of the line"
+            message = check.why or "the figure is beyond the limit"
             message = f"{message}, {_format_p(p, len(tested))}"
             result.append(replace(check, result="fail", why=message, corrected_p=p))
             continue
@@ -275,7 +276,7 @@ def decide_checks(checks: Sequence[GateCheck]) -> list[GateCheck]:
             is_clear = interval is not None and not interval[0] <= check.line <= interval[1]
             if check.fail_p < ONE_SIDED_LEVEL or is_clear:
                 undecided_check = replace(
-                    undecided_check, why=f"it may be chance, {_format_p(p, len(tested))}"
+                    undecided_check, why=f"may be chance, {_format_p(p, len(tested))}"
                 )
         result.append(undecided_check)
     return result
@@ -301,10 +302,11 @@ def _advise(check: GateCheck, fail_p: float, level: float) -> str:
     more = count_more_questions(times, check.n)
     if more is None:
         return ""
-    number = f"about {amount(more, f'more {check.unit_of_n}')} {verb(more, 'decides', 'decide')} it"
+    number = f"about {amount(more, f'more {check.unit_of_n}')} would decide it"
     if check.before_after is None:
-        return f"{number} ({side}, at the same value)"
+        return f"{number} ({side}, if the value stays the same)"
     change = f"{check.value:+.1f} points" if check.unit == "%" else f"{check.value:+.3g}"
+    change = change.replace("-", "−")
     return f"{number} ({side}, if the difference stays {change})"
 
 

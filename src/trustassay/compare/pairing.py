@@ -114,16 +114,16 @@ class RunPairing:
             message += f" to {amount(self.question_count, 'question')}"
         if self.repeated:
             message += (
-                f"; {self.repeated:,} are of questions that occur in a run several times, paired "
-                "by model and order"
+                f"; {self.repeated:,} to questions that occur several times in a run, paired by "
+                "model and order"
             )
         if self.only_first or self.only_second:
             message += (
-                f"; without a partner: {self.only_first:,} of the first run and "
-                f"{self.only_second:,} of the second"
+                f"; unpaired: {self.only_first:,} in the first run and {self.only_second:,} in the "
+                "second"
             )
         if self.other_question:
-            message += f"; {amount(self.other_question, 'id')} with different questions"
+            message += f"; {amount(self.other_question, 'common id')} with different questions"
         return message
 
     def to_dict(self) -> dict[str, int]:
@@ -137,7 +137,7 @@ class RunPairing:
 def read_keys(folder: RunFolder, run: Mapping[str, Any]) -> SampleKeys:
     """Read the pairing keys of a run's samples; raises RunFolderError if missing or damaged."""
     if not folder.samples_path.exists():
-        raise RunFolderError(f"{folder.samples_path}: is missing; score the input again")
+        raise RunFolderError(f"{folder.samples_path}: missing; score the input again")
     rows: list[tuple[int, ...]] = []
     for number, record in enumerate(folder.sample_records(), 1):
         try:
@@ -258,8 +258,8 @@ def describe_differences(pairing: RunPairing, first: SampleKeys, second: SampleK
     if questions:
         result.append(
             f"the passages differ in {questions:,} of "
-            f"{amount(pairing.question_count, 'question')}: a change there is no change of the "
-            "answers alone"
+            f"{amount(pairing.question_count, 'question')}, so changes of their scores may be "
+            "due to the passages"
         )
     medians = [
         float(np.median(keys.words[places]))
@@ -268,5 +268,5 @@ def describe_differences(pairing: RunPairing, first: SampleKeys, second: SampleK
     low, high = sorted(medians)
     # A median of 0 words would make every factor infinite.
     if high >= LENGTH_FACTOR * max(low, 1.0):
-        result.append(f"the median length of an answer went {medians[0]:g} → {medians[1]:g} words")
+        result.append(f"median length of the answers: {medians[0]:g} → {medians[1]:g} words")
     return result

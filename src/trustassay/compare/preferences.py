@@ -167,8 +167,8 @@ async def _pair_answers(
     if not shared:
         raise UsageError(
             f"{both} have no question in common ({len(first_answers):,} and "
-            f"{len(second_answers):,} questions); expected answers to the same questions, whose "
-            "texts may differ in case and white space alone"
+            f"{len(second_answers):,} questions); expected answers to the same questions "
+            "(their texts may differ only in case and white space)"
         )
     names = [Path(_name_source(source)).name for source in (first, second)]
     both_answered = [
@@ -180,7 +180,7 @@ async def _pair_answers(
         " against ".join(names),
     )
     if not samples:
-        raise UsageError(f"{both}: none of {len(shared):,} questions has an answer in both")
+        raise UsageError(f"{both}: none of {len(shared):,} common questions has answers in both")
     # --limit reads part of the first input only, so the surplus of the second means nothing.
     limited = options.limit is not None
     return AnswerPairsToJudge(
@@ -220,8 +220,8 @@ async def _read_answers(
         # Which of several answers to compare would be arbitrary.
         if key in result:
             raise UsageError(
-                f"{_name_source(source)}: the question {sample.question.strip()[:80]!r} has "
-                f"several answers ({result[key].id!r} and {sample.id!r}); expected one a question"
+                f"{_name_source(source)}: several answers to {sample.question.strip()[:80]!r} "
+                f"({result[key].id!r} and {sample.id!r}); expected one answer to each question"
             )
         result[key] = sample
     return result
@@ -239,13 +239,13 @@ def win_rate_headline(preference: WinRate, first: Path, second: Path) -> str:
     )
     # Only wins and losses that hold in both orders count; ties are not decisions.
     if rate is None:
-        return f"Nothing was won or lost in both orders: {dropped_in_words}."
+        return f"No question was won or lost in both orders: {dropped_in_words}."
     counts = f"{values['wins']} won, {values['losses']} lost, {dropped_in_words}"
     # The share of decided questions; dropped ones are listed beside it.
     message = f"{first} wins {rate:.1f} % against {second}: {counts}"
     if reason := summary.without_interval.get("win_rate"):
-        return f"{message}; whether that is a real difference is unknown ({reason})."
+        return f"{message}. Whether the difference is significant is unknown ({reason})."
     low, high = summary.intervals["win_rate"]
     # At 50 % neither side is preferred.
-    clear = "" if low > 50 or high < 50 else ", which is not a clear difference"
+    clear = "" if low > 50 or high < 50 else ", not a significant difference"
     return f"{message}{clear} (95 % interval {low:.1f} to {high:.1f})."

@@ -47,7 +47,7 @@ class QuestionWeighing:
         has_value = ~np.isnan(column)
         numbers, units = column[has_value], self.units[has_value]
         if not len(numbers):
-            return Estimate(None, 0, without="no sample has it")
+            return Estimate(None, 0, without="no sample has this figure")
         # Of the answers that count, so that one without a score takes no weight from another.
         weights = compute_question_weights(self.questions[has_value], len(numbers))
         value = unit_mean(numbers, units, weights).mean
@@ -55,7 +55,7 @@ class QuestionWeighing:
             statistic, numbers, units, self.scores.info.score_range, "questions", weights
         )
         percent = 100 if isinstance(statistic, Share) else 1
-        message = "all questions have the same value, so its scatter is unknown"
+        message = "all questions have the same value, so the variance is unknown"
         return Estimate.of(percent * value, count_units(units), interval or message)
 
     def _estimate_by_resamples(self, key: str) -> Estimate:

@@ -38,7 +38,7 @@ from trustassay.statistics.ranking import (
     rank_models,
 )
 from trustassay.statistics.resampling import generator
-from trustassay.text.numbers import ends_text, number, p_equation, percent_text
+from trustassay.text.numbers import amount, ends_text, number, p_equation, percent_text
 
 MAX_LISTED_PAIRS = 20
 """Longest list of pairs of models that do not differ significantly."""
@@ -149,8 +149,8 @@ def rank(
     shared = answers.find_shared_questions(ranked_values)
     if len(answers.models) < 2 or not shared:
         raise RunFolderError(
-            f"{path}: {len(answers.models)} models and {len(shared)} questions that all of them "
-            "answered; expected two models or more, identified by the samples' field `model`"
+            f"{path}: {amount(len(answers.models), 'model')} and {len(shared)} questions that all "
+            "of them answered; expected two or more models, named in the samples' field `model`"
         )
     table = answers.table(ranked_values, shared)
     # Every model has a value for each shared question, so no cell can be empty.
@@ -303,7 +303,7 @@ def _read_labels_by_place(
     try:
         read = read_labels("label", labels, ids=ids)
     except InputError as error:
-        return result, f"No labels: {error}"
+        return result, f"Labels not used: {error}"
     for place, value in zip(places, read.values, strict=True):
         if not math.isnan(value):
             result.setdefault(place, []).append(value)
@@ -319,7 +319,7 @@ def describe_ranking(ranking: Ranking) -> list[str]:
     # One pair needs no correction, so the sentence does not mention it.
     corrected = f", corrected for {len(differences)} pairs" if len(differences) > 1 else ""
     if reason := reason_too_few("questions that all models answered", ranking.questions, MIN_UNITS):
-        lines = [f"No models can be distinguished: {reason}."]
+        lines = [f"The models cannot be distinguished: {reason}."]
     elif not unclear:
         largest = p_equation(max(pair.p for pair in differences))
         lines = [f"All models differ significantly (largest {largest}{corrected})."]
@@ -328,13 +328,16 @@ def describe_ranking(ranking: Ranking) -> list[str]:
             _describe_no_difference(ranking, pair, corrected) for pair in unclear[:MAX_LISTED_PAIRS]
         ]
         if len(unclear) > MAX_LISTED_PAIRS:
-            lines.append(f"Nor do {len(unclear) - MAX_LISTED_PAIRS} more pairs; --json lists them.")
+            lines.append(
+                f"No significant difference in {len(unclear) - MAX_LISTED_PAIRS:,} more pairs "
+                "(--json lists them)."
+            )
     if result.without:
         lines.append(f"No intervals: {result.without}.")
     for name, reasons in zip(ranking.models, ranking.reasons, strict=True):
         if reasons:
             counts = ", ".join(f"{count:,} {word}" for word, count in sorted(reasons.items()))
-            lines.append(f"Answers of {name} that were not judged: {counts}.")
+            lines.append(f"Not judged for {name}: {counts}.")
     if ranking.label_note:
         lines.append(f"{ranking.label_note}.")
     if result.agreement is not None:
@@ -342,8 +345,8 @@ def describe_ranking(ranking: Ranking) -> list[str]:
     alike, pairs = ranking.ordered_alike or (0, 0)
     if pairs:
         lines.append(
-            f"Of {pairs:,} pairs of answers to a question that differ by label, the score orders "
-            f"{100 * alike / pairs:.1f} % alike; chance is 50 %."
+            f"The score and the labels agree on the order of {100 * alike / pairs:.1f} % of "
+            f"{pairs:,} pairs of answers to the same question; chance is 50 %."
         )
     by_labels = ranking.corrected
     return [*lines, *(by_labels.in_words() if by_labels else ())]
@@ -352,7 +355,7 @@ def describe_ranking(ranking: Ranking) -> list[str]:
 def _describe_no_difference(ranking: Ranking, pair: PairDifference, corrected: str) -> str:
     scale, unit = (100, " points") if ranking.by_share else (1, "")
     ends = pair.interval and (scale * pair.interval[0], scale * pair.interval[1])
-    within = f" (95 % interval {ends_text(ends, '+')})" if ends else ""
+    within = f" (95 % interval {ends_text(ends, '+', 1 if unit else 3)})" if ends else ""
     models = ranking.models
     return (
         f"{models[pair.better]} and {models[pair.worse]} do not differ significantly: difference "
@@ -369,8 +372,8 @@ def _describe_agreement(ranking: Ranking, agreement: OrderAgreement) -> str:
     # With few models a perfect order is likely by chance, so the sentence says how likely.
     m = len(ranking.models)
     return (
-        f"With true accuracy: {', '.join(parts)}. {m} models are in the true order by chance "
-        f"once in {math.factorial(m):,} times."
+        f"Agreement with the order by labels: {', '.join(parts)}. By chance, {m} models are in "
+        f"that order once in {math.factorial(m):,} times."
     )
 
 
@@ -383,9 +386,9 @@ def build_table(ranking: Ranking) -> document.Table:
     # The interval belongs to the first column, which is the ranked figure.
     columns.insert(1, "95 % interval")
     if result.probabilities is not None:
-        columns += [f"rank {place}" for place in range(1, len(ranking.models) + 1)]
+        columns += [f"P(rank {place})" for place in range(1, len(ranking.models) + 1)]
     if result.truth is not None:
-        columns.append("true, %")
+        columns.append("right by labels, %")
     scale, digits = (100, 1) if ranking.by_share else (1, 3)
     rows = []
     for place, name in enumerate(ranking.models):
@@ -400,7 +403,7 @@ def build_table(ranking: Ranking) -> document.Table:
         if result.truth is not None:
             cells.append(f"{100 * result.truth[place]:.1f}")
         rows.append(document.DocumentRow(name, cells))
-    return document.Table("Model", columns, rows, "In numbers")
+    return document.Table("Model", columns, rows, "Table of the models")
 
 
 def build_document(ranking: Ranking, sources: Sequence[str]) -> document.PageDocument:
@@ -409,24 +412,24 @@ def build_document(ranking: Ranking, sources: Sequence[str]) -> document.PageDoc
     first, *lines = describe_ranking(ranking)
     values = zip(ranking.models, result.means.tolist(), result.intervals, strict=True)
     by_share = ranking.by_share
-    note = Markup("Bar: 95 % interval over questions; {}{}.").format(
+    note = Markup("Bar: 95 % interval; {}{}.").format(
         document.MEAN, "share" if by_share else "mean"
     )
     bars = document.interval_bars(list(values), lambda value: number(value, 3))
-    title = f"Share of questions that are {ranking.by}" if by_share else "Mean score"
+    title = f"Share {ranking.by}" if by_share else "Mean score"
     parts: list[document.Block] = [
         *map(document.Text, lines),
-        document.Chart(f"{title}, of each model", note, [bars]),
+        document.Chart(f"{title}, by model", note, [bars]),
         build_table(ranking),
     ]
     return document.PageDocument(
         "rank",
-        f"{', '.join(name_of(source) or source for source in sources)}: models ranked",
+        f"{', '.join(name_of(source) or source for source in sources)}: ranking of models",
         {
             "input": ", ".join(sources),
-            "ranked by": ranking.by,
+            "ranked by": f"share {ranking.by}" if by_share else ranking.by,
             "questions": f"{ranking.questions:,}",
-            "left out": f"{ranking.left_out:,}",
+            "questions left out": f"{ranking.left_out:,}",
         },
         first.replace("95 %", "95\xa0%"),
         [],

@@ -88,13 +88,13 @@ def read_finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:
     """
     # The most frequent mistake is a file of answers in place of a run's folder.
     if path.is_file():
-        raise RunFolderError(f"{path}: is a file; expected a run's folder{otherwise}")
+        raise RunFolderError(f"{path}: is a file; expected the folder of a run{otherwise}")
     folder = RunFolder(path)
     run = folder.read_run()
     if run is None:
         raise RunFolderError(f"{path}: holds no run; expected the folder of a run (score --out)")
     if folder.read_summary() is None:
-        raise RunFolderError(f"{path}: the run is not finished; run its command again to finish it")
+        raise RunFolderError(f"{path}: the run is not finished; repeat its command to finish it")
     return run
 
 
@@ -128,10 +128,13 @@ def choose_metric(
     common: list[str] = [name for name in names_by_run[0] if name in names_by_run[-1]]
     if not common:
         what = " and ".join(", ".join(names) or "none" for names in names_by_run)
-        raise RunFolderError(f"the runs have no metric in common (they have {what})")
+        raise RunFolderError(
+            f"the runs have no metric in common (they have {what}); score both with the same "
+            "--metric"
+        )
     if len(common) > 1:
         who = "the runs share" if len(paths) > 1 else f"{paths[0]}: the run has"
-        raise UsageError(f"{who} {' and '.join(common)}; name one with --metric")
+        raise UsageError(f"{who} {' and '.join(common)}; choose one with --metric")
     return common[0]
 
 
@@ -183,8 +186,8 @@ def read_scores(
     # The stream is exhausted only now, so this check cannot come earlier.
     if len(scores) != len(keys.ids):
         raise RunFolderError(
-            f"{folder.assessments_path}: {len(scores):,} assessments of {name} of "
-            f"{len(keys.ids):,} samples; run the run's command again"
+            f"{folder.assessments_path}: {len(scores):,} assessments by {name} for "
+            f"{len(keys.ids):,} samples; repeat the command of the run"
         )
     return RunScores(
         path=path,
@@ -215,13 +218,13 @@ def _check_matches_sample(
 ) -> None:
     if place >= len(keys.ids):
         raise RunFolderError(
-            f"{folder.samples_path}: {len(keys.ids):,} samples, but there is an assessment of "
-            f"{assessment.id!r} besides; run the run's command again"
+            f"{folder.samples_path}: no sample {assessment.id!r} among {len(keys.ids):,}, "
+            "although it has an assessment; repeat the command of the run"
         )
     if hash64(assessment.id) != keys.ids[place]:
         raise RunFolderError(
-            f"{folder.assessments_path}: the assessment of {assessment.id!r} belongs to no sample "
-            "in its place; run the run's command again"
+            f"{folder.assessments_path}: the assessment of {assessment.id!r} is out of order; "
+            "repeat the command of the run"
         )
 
 
@@ -319,10 +322,11 @@ def describe_changed_judges(
         for option in dict.fromkeys([*options[0], *options[1]]):
             values = [options_of_run.get(option) for options_of_run in options]
             if values[0] != values[1] and option != "seed":
-                result.append(f"{name}: {option} was {values[0]}, then {values[1]}")
+                before, now = map(_format_setting, values)
+                result.append(f"{name}: {option} changed: {before} → {now}")
     # The model under test is not a judge; it is compared with the settings.
     names = sorted({*first["backends"], *second["backends"]} - {MODEL_ROLE})
-    return result + _describe_changed_values(first["backends"], second["backends"], names, "the ")
+    return result + _describe_changed_values(first["backends"], second["backends"], names)
 
 
 def describe_changed_settings(
@@ -331,17 +335,16 @@ def describe_changed_settings(
     """List the settings in which two runs differ, except the seeds of the metrics."""
     return [
         *describe_changed_judges(first, second, names),
-        *_describe_changed_values(first["backends"], second["backends"], [MODEL_ROLE], "the "),
+        *_describe_changed_values(first["backends"], second["backends"], [MODEL_ROLE]),
         *_describe_changed_values(first, second, sorted({*first, *second} - _SETTINGS_OF_INPUT)),
     ]
 
 
 def _describe_changed_values(
-    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str], article: str = ""
+    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
     return [
-        f"{article}{name} was {_format_setting(first.get(name))}, "
-        f"then {_format_setting(second.get(name))}"
+        f"{name} changed: {_format_setting(first.get(name))} → {_format_setting(second.get(name))}"
         for name in names
         if first.get(name) != second.get(name)
     ]
@@ -359,15 +362,15 @@ def describe_skipped(path: Path) -> list[str]:
     if not skipped:
         return []
     return [
-        f"{path}: {amount(skipped, 'record')} of the input could not be read and "
-        f"{verb(skipped, 'is', 'are')} in no share"
+        f"{path}: {amount(skipped, 'unreadable record')} of the input "
+        f"{verb(skipped, 'is', 'are')} excluded from all shares"
     ]
 
 
 def describe_copies(paths: Sequence[Path]) -> list[str]:
     """Describe how many answers of each run are copies, and how many records were skipped."""
     phrases = {
-        "repeated": "the same as another answer to the same question; a question counts once",
+        "repeated": "the same as another answer to the same question (a question counts once)",
         "copied": "copied word for word from a passage",
     }
     result = []

@@ -106,7 +106,7 @@ def compare(
         UsageError: the runs share several metrics, and none is named.
     """
     # Files of answers can be compared too, but only by a judge.
-    otherwise = ", or --judge, which compares answers"
+    otherwise = ", or --judge to compare files of answers"
     runs = (read_finished_run(first, otherwise), read_finished_run(second, otherwise))
     name = choose_metric((first, second), runs, metric)
     paired = read_pairs((first, second), runs, [name])
@@ -138,7 +138,7 @@ def compare(
 
 MAX_CHANGES_ON_PAGE = 200
 """Longest list of changed answers of each kind on the page."""
-OUTCOME_COLUMNS = ("first, %", "second, %", "change, points", "95 % interval", "p of a rise", "")
+OUTCOME_COLUMNS = ("first, %", "second, %", "change, points", "95 % interval", "p (rise)", "")
 FIGURE_COLUMNS = ("first", "second", "change", "95 % interval", "questions", "")
 
 
@@ -155,14 +155,14 @@ def build_outcomes_table(comparison: RunComparison) -> document.Table:
         # Without common questions there is no change to show, only two separate shares.
         cells += _format_change_cells(change.change, 1) if change.units else ["", ""]
         p = "" if change.rise_p is None else p_text(change.rise_p)
-        counts = f"more in {change.risen:,}, fewer in {change.fallen:,} of {change.units:,}"
-        explanation = f"{counts} questions of both"
+        counts = f"rose in {change.risen:,} and fell in {change.fallen:,} of {change.units:,}"
+        explanation = f"{counts} common questions"
         rows.append(
             document.DocumentRow(
                 change.word, [*cells, p, change.verdict], explanation if change.units else ""
             )
         )
-    return document.Table("Share of the questions of both runs", OUTCOME_COLUMNS, rows)
+    return document.Table("Shares of the common questions", OUTCOME_COLUMNS, rows)
 
 
 def build_figures_table(comparison: RunComparison) -> document.Table:
@@ -178,7 +178,7 @@ def build_figures_table(comparison: RunComparison) -> document.Table:
         change = _format_change_cells(figure_change.difference, 1 if unit in ("%", "°") else 3)
         cells = [*sides, *change, f"{figure_change.questions:,}", figure_change.verdict]
         rows.append(document.DocumentRow(key, cells, figure_change.figure.explanation))
-    return document.Table("Figures of the pairs", FIGURE_COLUMNS, rows)
+    return document.Table("Figures over pairs scored in both runs", FIGURE_COLUMNS, rows)
 
 
 def build_document(comparison: RunComparison) -> document.PageDocument:
@@ -187,12 +187,12 @@ def build_document(comparison: RunComparison) -> document.PageDocument:
     paths = [side.path for side in comparison.scores]
     names = [path.name or str(path) for path in paths]
     note = (
-        "Of the questions that both runs asked, whatever became of the answers; p is "
-        "one-sided, that the share did not rise."
+        "All questions that both runs asked, including those that were not answered; p is the "
+        "one-sided p-value of a rise."
     )
     sections = [
         document.Section(
-            f"{comparison.metric.title}: what became of the questions",
+            f"{comparison.metric.title}: outcomes",
             [build_outcomes_table(comparison), document.Text(note, "note")],
         )
     ]
@@ -203,7 +203,7 @@ def build_document(comparison: RunComparison) -> document.PageDocument:
     if comparison.corrected:
         lines = list(map(document.Text, comparison.corrected.in_words()))
         # Human labels outrank every metric, so their section comes first.
-        sections.insert(0, document.Section("Right answers, by labels", lines))
+        sections.insert(0, document.Section("Right answers by human labels", lines))
     return document.PageDocument(
         "compare",
         f"{names[0]} → {names[1]}",

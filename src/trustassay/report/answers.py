@@ -111,7 +111,7 @@ class RatingsSummary:
         more = len(self.unknown) - MAX_UNKNOWN_IDS
         ids += f" and {more:,} more" if more > 0 else ""
         unmatched = amount(sum(self.unknown.values()), "rating")
-        return f"{message}. {unmatched} of no answer in the run, by id and model: {ids}."
+        return f"{message}. {unmatched} for ids or models that are not in the run: {ids}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,7 +461,7 @@ def find_template(metric: Metric, what: str) -> str:
     module = Path(inspect.getfile(owner))
     path = module.parent / getattr(metric, what)
     if not path.is_file():
-        raise FileNotFoundError(f"{what}: there is no file {path.name} beside {module.name}")
+        raise FileNotFoundError(f"{what}: no file {path.name} beside {module.name}")
     return f"{METRIC_TEMPLATE_PREFIX}{path}"
 
 

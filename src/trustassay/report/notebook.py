@@ -173,4 +173,4 @@ def _draw_scores(item: NotebookMetric) -> _Picture:
         rectangles.append((step * place + 1, 46 - height, step - 2, height, colour))
     low, high = (f"{end:g}" for end in item.metric.score_range)
     texts: list[_Text] = [(0, 60, low, "start"), (WIDTH, 60, high, "end")]
-    return _Picture("how many answers have which score", HEIGHT, rectangles, texts)
+    return _Picture("number of answers by score", HEIGHT, rectangles, texts)

@@ -352,7 +352,7 @@ class PooledPage:
         if len(models) < 2:
             return ""
         range_texts = [
-            f"{model or 'no model named'} with {with_error(group.scores.mean, group.scores.error)}"
+            f"{model or 'no model'} with {with_error(group.scores.mean, group.scores.error)}"
             for model, group in (models[0], models[-1])
         ]
         domains = len({name.domain for name in groups.cells})
@@ -363,9 +363,9 @@ class PooledPage:
         # A pair without a test counts as tied.
         tied = [name for name, _ in models[1:] if not self.apart.get((best, name))]
         if not tied:
-            return f"{scope}; the best is {range_texts[0]}, the last {range_texts[1]}."
+            return f"{scope}; the best is {range_texts[0]}, the worst {range_texts[1]}."
         return (
             f"{scope}; mean scores from {range_texts[0]} to {range_texts[1]}. In a paired test "
             f"{best or 'the first'} does not differ significantly from "
-            f"{amount(len(tied), 'other model')}, so none is the best."
+            f"{amount(len(tied), 'other model')}, so there is no clear best model."
         )

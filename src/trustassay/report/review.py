@@ -40,7 +40,7 @@ def problem_of(metric: Metric | None, assessment: Assessment) -> str | None:
     try:
         return metric.problem(assessment)
     except Exception as error:  # of another package's metric
-        return f"{assessment.metric} cannot say what is wrong: {type(error).__name__}: {error}"
+        return f"the rule of {assessment.metric} failed: {type(error).__name__}: {error}"
 
 
 @dataclass
@@ -126,7 +126,7 @@ class ReviewCounts:
                 sentence += f", {self.failed:,} because {pronoun} could not be scored"
         elif not self.lines:
             # No metric has a rule, so "none needs a look" would be no finding.
-            sentence = f"{amount(n, 'answer')}, the worst scores first"
+            sentence = f"{amount(n, 'answer')}, worst scores first"
         elif self.not_judged:
             judged = n - self.not_judged
             verb = "was" if judged == 1 else "were"
@@ -180,8 +180,8 @@ class FlagRule:
         if self.rule:
             return f"An answer needs a look if {self.rule}."
         if not self.is_installed:
-            return "The metric is not installed here, so its line is not known; sorted by score."
-        return "The method draws no line between good and bad answers; sorted by score."
+            return "The metric is not installed here, so its rule is unknown; sorted by score."
+        return "This metric has no rule for which answers need a look; sorted by score."
 
 
 def lines_of(titles: Mapping[str, str], metrics: Mapping[str, Metric]) -> list[FlagRule]:

@@ -70,8 +70,8 @@ def open_listener(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         raise InputError(
-            f"cannot listen at {host}:{port} ({error.strerror}); choose another --port (0 takes a "
-            "free one) or --host"
+            f"cannot listen at {host}:{port} ({error.strerror}); choose another --port (0 picks a "
+            "free port) or --host"
         ) from None
     return server_socket
 
@@ -142,7 +142,7 @@ def _read_tokens(path: Path) -> dict[str, str]:
     if not isinstance(result, dict) or not all(
         isinstance(token, str) and len(token) >= TOKEN_BYTES for token in result.values()
     ):
-        raise InputError(f"{path}: damaged; remove it, and all raters get new links")
+        raise InputError(f"{path}: damaged; remove it to give all raters new links")
     return result
 
 
@@ -239,15 +239,15 @@ def _explain_foreign_request(request: Request, hosts: AllowedHosts | None) -> st
     host_headers = request.headers.getlist("host")
     # Two Host headers are a way to smuggle one past the check.
     if len(host_headers) != 1 or not (hosts is None or hosts.accepts_host(host_headers[0])):
-        return "the header Host names another server; --public takes the name of a proxy."
+        return "the Host header names another server; give the name of a proxy with --public."
     origin = request.headers.get("origin")
     if origin is not None and not (hosts or AllowedHosts("")).accepts_origin(
         origin, host_headers[0]
     ):
-        return "another page sent this request."
+        return "a page of another site sent this request."
     # Links from other sites may open a page (GET) but not send a form.
     if request.headers.get("sec-fetch-site", "none") == "cross-site" and request.method != "GET":
-        return "another page sent this request."
+        return "a page of another site sent this request."
     return ""
 
 
@@ -319,6 +319,6 @@ def warn_of_exposure(host: str) -> str:
     if is_loopback(host):
         return ""
     return (
-        f"warning: other machines can reach {host}. Whoever has a link can read the answers and "
-        "rate; nothing is encrypted"
+        f"warning: other machines can reach {host}. Anyone with a link can read and rate the "
+        "answers; nothing is encrypted"
     )

@@ -30,10 +30,10 @@ from trustassay.view.rating import PeopleRatings, key_of, verdicts_of
 
 A_PAGE = 50
 """Answers on a page."""
-NO_RUN = "There is no run of this name here; it may have been moved or removed."
+NO_RUN = "This folder has no run of that name; it may have been moved or removed."
 STARTING_S = 5.0
 """Seconds that a page waits for a run that a server which has just started may not know yet."""
-NO_ANSWER = "There is no such answer in this run, or it is not read yet."
+NO_ANSWER = "This run has no such answer, or the answer has not been read yet."
 OTHER_RUNS = 200
 """The most runs, newest first, in which the same question is looked for."""
 SEARCHING_S = 2.0
@@ -188,7 +188,7 @@ def _find_answer(site: Site, index: Index, request: Request) -> tuple[ViewedRun,
     sample = viewed.listing.sample(place)
     # Calls and other answers would give away the verdict.
     if PeopleRatings(site, viewed.listing.folder, key_of(sample)).hidden:
-        raise PageError(viewed.row.title, "This is shown when you have rated the answer.", 409)
+        raise PageError(viewed.row.title, "Hidden until you rate the answer.", 409)
     return viewed, place, sample
 
 
@@ -222,7 +222,7 @@ def _find_same_question(
                 continue  # its own page names the line
             if question_key(other.question) == key_of_question:
                 pieces = diff_words(sample.response or "", other.response or "")
-                verdicts = "not rated by you yet"
+                verdicts = "not yet rated by you"
                 if not PeopleRatings(site, folder, key_of(other)).hidden:
                     verdicts = ", ".join(_read_verdicts(folder, other.id, end))
                 result.append(OtherRunAnswer(row, number, other, pieces, verdicts))

@@ -57,7 +57,7 @@ def document_page(site: Site, index: Index, request: Request) -> Response:
     query, command = request.query_params, request.url.path.rpartition("/")[2]
     run = index.run(query.get("run", ""))
     if run is None:
-        return site.problem("There is no such run", "It may have been moved or removed.")
+        return site.problem("No such run", "The run may have been moved or removed.")
     names, make = DOCUMENT_COMMANDS[command]
     form = {name: " ".join(query.getlist(name)).split() for name in names}
     # An address without a score shows the first metric.
@@ -118,4 +118,4 @@ def build_rule_blocks(gate_result: gate_rules.Gate, root: Path) -> list[Block]:
     table = Table("Rule", ("result", "value", "95 % interval"), rows)
     # Only undecided rules have advice.
     open_ = [check for check in gate_result.checks if check.advice]
-    return [table, *(Text(f"To decide {check.name}: {below(check.advice)}.") for check in open_)]
+    return [table, *(Text(f"{check.name}: {below(check.advice)}.") for check in open_)]

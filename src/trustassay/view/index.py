@@ -193,7 +193,7 @@ class Index:
         except (sqlite3.OperationalError, OSError) as error:  # full, locked, not to be written
             message = f"the table of runs cannot be written ({error})"
             raise InputError(
-                f"{path}: {message}; make room, or name another folder in XDG_CACHE_HOME"
+                f"{path}: {message}; free some space, or set XDG_CACHE_HOME to another folder"
             ) from None
 
     def _prepare(self, path: Path) -> None:

@@ -129,7 +129,7 @@ class Listing:
         """
         run = folder.read_run()
         if run is None:
-            raise RunFolderError(f"{folder.path}: holds no run")
+            raise RunFolderError(f"{folder.path}: holds no run (no run.json)")
         self.folder, self.run = folder, run
         self.infos = read_metric_infos(folder, run)
         self.here = load_metrics(run)
@@ -212,8 +212,10 @@ class Listing:
     def _missing_sample_error(self, line: bytes) -> RunFolderError:
         """Return the error about an assessment whose sample is missing."""
         path, missing_id = self.folder.samples_path, parse_sample_id(line)
-        problem = f"has no sample {missing_id[:40]!r}" if path.exists() else "is missing"
-        return RunFolderError(f"{path}: {problem}, which has assessments; {SAMPLES_REPAIR}")
+        problem = "is missing"
+        if path.exists():
+            problem = f"has no sample {missing_id[:40]!r}, although it has assessments"
+        return RunFolderError(f"{path}: {problem}; {SAMPLES_REPAIR}")
 
     def _new_lines(self, path: Path) -> Generator[tuple[int, bytes]]:
         """Yield the complete lines that were not read yet, with the byte at which each begins."""

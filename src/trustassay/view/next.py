@@ -265,7 +265,7 @@ def _perform(site: Site, index: Index, request: Request, fields: FormFields) -> 
     if reason := site.explain_read_only(listing.folder):
         raise HTTPException(409, reason)
     if row.state != FINISHED:
-        raise HTTPException(409, "the run is not finished; rate it when it is.")
+        raise HTTPException(409, "the run is not finished; you can rate it when it is.")
     params, name = request.query_params, request.url.path.rpartition("/")[2]
     at = params.get("at", "0")
     place = int(at) if FORM_NUMBER.fullmatch(at) else -1
@@ -288,7 +288,9 @@ def routes(site: Site, index: Index, links: AccessLinks, tell: MessageWriter) ->
         if links.find_owner(request.path_params["token"]) is None:
             raise HTTPException(404)
         if not site.rater:
-            return PlainTextResponse("only read here: --rate NAME lets NAME rate.", 403)
+            return PlainTextResponse(
+                "these pages are read-only; to rate, start `trustassay view` with --rate NAME.", 403
+            )
         # Read only now: a sender without the right to rate is refused before its form is.
         fields = await read_fields(request)
         try:

@@ -176,7 +176,7 @@ class Site:
         paths = (folder.path, default_plan(folder.path.resolve()))
         if not self.rater or self.write_others or not any(map(is_foreign, paths)):
             return ""
-        return "This run belongs to another user, so it is only read; --write-others allows rating."
+        return "Read-only: this run belongs to another user. --write-others allows rating it."
 
     def find_rater(self, folder: RunFolder) -> str:
         """Return who rates a run; empty if nobody may."""

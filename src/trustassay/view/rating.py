@@ -146,7 +146,7 @@ def plan_of(folder: RunFolder) -> LabelPlan | None:
     """
     path = default_plan(folder.path.resolve())
     if path.is_symlink():
-        raise InputError(f"{path}: a symbolic link is not followed; put the file itself there")
+        raise InputError(f"{path}: is a symbolic link, which is not followed; put a file there")
     return _read_plan(path, file_stamp(path)) if path.exists() and path.stat().st_size else None
 
 
@@ -209,7 +209,7 @@ def store_rating(
     scale, value = site.scale, None
     if act == "rate":
         if choice not in {level.value for level in scale.choices}:
-            raise NotOfferedError("that is not one of the levels")
+            raise NotOfferedError("the rubric has no such level")
         value = scale.encode(RatingStep(0, 0, 0), choice)
     elif act not in ("skip", UNDO):
         raise NotOfferedError("expected rate, skip or undo")

@@ -239,7 +239,7 @@ def _find_changes(index: Index, metric: str, in_time: Sequence[TrendPoint]) -> l
         if not judge:
             return describe_changed_settings(*both, [metric])
         versions = [settings_of_run.get(VERSION) for settings_of_run in both]
-        other = [f"{VERSION} was {versions[0]}, then {versions[1]}"]
+        other = [f"{VERSION} changed: {versions[0]} → {versions[1]}"]
         return describe_changed_judges(*both, [metric]) + other * (versions[0] != versions[1])
 
     result, breaks = list[TrendChange](), list(first_of_series)
@@ -261,9 +261,7 @@ def _find_changes(index: Index, metric: str, in_time: Sequence[TrendPoint]) -> l
     for step in find_level_steps(line, broken):
         first, second = places[step.at - 1], places[step.at]
         models = points[first].model, points[second].model
-        reasons = [f"the answers were of {models[0]}, then of {models[1]}"] * (
-            models[0] != models[1]
-        )
+        reasons = [f"answering model changed: {models[0]} → {models[1]}"] * (models[0] != models[1])
         reasons += differ(first, second, judge=False)
         result.append(
             TrendChange(points[second].place, points[first], points[second], reasons, step)

@@ -39,7 +39,7 @@ apply, the first one counts."""
 SAME, GONE, NEW, NO_GROUP = "same", "gone", "new", "no group"
 EXPORT_PATIENCE_S = 600.0
 """Seconds that an export waits for the comparison, as nobody asks again for it."""
-NO_RUN = ("Two runs are needed", "Mark one as first and another as second in the list of runs.")
+NO_RUN = ("Choose two runs", "In the list of runs, mark one as first and another one as second.")
 REFUSALS = (RunFolderError, UnknownNameError, ValueError)
 """Errors that say why two runs cannot be compared."""
 
@@ -161,7 +161,7 @@ class TwoRuns:
         questions, *columns = zip(*sides, strict=True)
         change = AnswerChange(questions[1] or questions[0], *columns)
         verdict_texts = (
-            ("not rated by you yet", ("", "")) if hidden else (change.in_words(), change.reasons)
+            ("not yet rated by you", ("", "")) if hidden else (change.in_words(), change.reasons)
         )
         changed = ChangedAnswer(change.question, change.ids[1], *verdict_texts, change.responses)
         return changed, [*change.ids]

@@ -325,7 +325,7 @@
     const linked = byLink.get(decoded(hash));
     const target = linked?.element ?? byId(hash);
     if (!target) {
-      if (hash.startsWith("id=")) byId("found").textContent = "The answer of this link is not listed on this page.";
+      if (hash.startsWith("id=")) byId("found").textContent = "The linked answer is not listed on this page.";
       return;
     }
     for (let element = target; element; element = element.parentElement) {

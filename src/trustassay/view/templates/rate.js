@@ -33,9 +33,9 @@
         const response = await fetch(url, { method: "POST", body });
         const text = await response.text();
         if (response.status < 500) return { ok: response.ok, url: response.url, text };
-        say(`Not stored: ${text} It is sent again; leave this page open.`);
+        say(`Not stored: ${text} Trying again; leave this page open.`);
       } catch {
-        say("Not stored yet: the server does not answer. It is sent again; leave this page open.");
+        say("Not stored yet: the server does not answer. Trying again; leave this page open.");
       }
       await wait(RETRY_MS);
     }

@@ -84,7 +84,7 @@
       if (focused) [...live().querySelectorAll("a")].find((one) => one.getAttribute("href") === focused)?.focus();
       known = version;
     } catch {
-      say("The server does not answer. Start the command again; this page goes on by itself.");
+      say("The server does not answer. Start the command again; this page then continues by itself.");
     }
   };
   if (live()) {
