@@ -225,7 +225,7 @@ def test_unknown_chat_models(choice: str, words: str) -> None:
         ("openai:m@localhost", "needs http:// or https:// after the @"),
         ("openai:m@api.example.org/v1", "needs http:// or https:// after the @"),
         ("openai:m@ftp://host", "needs http:// or https:// after the @"),
-        ("gemini:../../secrets", "is not the name of a model"),
+        ("gemini:../../secrets", "is not a valid name of a model"),
         ("python:own_entailers:number", "got 3"),
         ("python:own_entailers:Whole", "Whole is a class"),
     ],
