@@ -210,7 +210,7 @@ def test_where_nothing_is_answered_an_older_file_stays(cli: Cli, tmp_path: Path)
         )
     assert said.status == 1
     assert "no question was answered, so a.jsonl was not written" in said.err
-    assert "failed: 6;" in said.err
+    assert "6 answers failed;" in said.err
     assert "q2#2: openai:test@" in said.err
     assert (tmp_path / "a.jsonl").read_text() == "mine\n"
     assert not list(tmp_path.glob(".*part"))
