@@ -138,6 +138,7 @@ def test_keys_are_told_as_set_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
         "OPENAI_API_KEY is set; base URL http://gateway/v1",
         "ANTHROPIC_API_KEY is not set",
         "GOOGLE_API_KEY is set",
+        "yes, without a key",
         "replay:FILE",
     ):
         assert words in result.output

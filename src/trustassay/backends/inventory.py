@@ -208,7 +208,9 @@ def _describe_endpoint(scheme: Scheme, used_for: str) -> BackendState:
         address = scheme.address("MODEL")
     except BackendError as error:  # what the environment says of the address
         return BackendState(scheme.form, used_for, f"broken: {error}", broken=True)
-    state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
+    state = "yes, without a key"
+    if address.key:
+        state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
     if os.environ.get(find_base_variable(address.scheme)):
         state += f"; base URL {address.base}"
     return BackendState(scheme.form, used_for, state)

@@ -57,7 +57,7 @@ def models(
         ),
     ],
 ) -> None:
-    """List the backends, what is missing for them and whether their keys are set; try some.
+    """List the backends, the packages that they lack and the keys that are set; try some.
 
     `trustassay models get NAME` downloads a recommended judge; without NAME it lists them.
 
