@@ -97,12 +97,17 @@ def test_questions_and_answers_alone_are_told_what_they_lack(cli: Cli, tmp_path:
 def test_a_chat_without_an_answer_is_told_as_such(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "log.jsonl", [{"messages": [{"role": "user", "content": "Q?"}]}])
     said = cli("score", "log.jsonl")
-    assert "log.jsonl:1: response: is missing (messages ends with a question; " in said.err
+    assert (
+        "log.jsonl:1: response: is missing (the chat in messages ends with a question; " in said.err
+    )
     assert "--field response" not in said.err
     turns = [{"role": "user", "content": "Q?"}, {"role": "assistant", "content": ""}]
     jsonl(tmp_path / "blank.jsonl", [{"messages": turns}])
     said = cli("score", "blank.jsonl")
-    assert "blank.jsonl:1: response: is missing (messages ends with a blank answer; " in said.err
+    assert (
+        "blank.jsonl:1: response: is missing (the chat in messages ends with a blank answer; "
+        in said.err
+    )
 
 
 def test_a_translated_name_is_proposed_for_the_response(cli: Cli, tmp_path: Path) -> None:
@@ -176,7 +181,7 @@ def test_a_chat_that_cannot_be_scored_is_met_with_its_reason_alone(
 ) -> None:
     jsonl(tmp_path / "log.jsonl", [record])
     errors = cli("score", "log.jsonl").err
-    assert f"log.jsonl:1: {field}: is missing (messages {message})" in errors
+    assert f"log.jsonl:1: {field}: is missing (the chat in messages {message})" in errors
     assert "--field" not in errors
     assert "rename it" not in errors
 

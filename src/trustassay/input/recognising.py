@@ -132,9 +132,9 @@ class RecognisedRecord:
         """Return why the record lacks a field, and what to do; empty if that is not known."""
         if canonical == "response" and self._chat:
             messages = decode_json(self.original.get(self._chat))
-            return f"{self._chat} ends with a {describe_ending(messages)}"
+            return f"the chat in {self._chat} ends with a {describe_ending(messages)}"
         if canonical == "question" and (chat := self._find_chat_without_question()):
-            return f"{chat} has no user message"
+            return f"the chat in {chat} has no user message"
         return layouts.explain_missing(canonical, self.original)
 
     @property
