@@ -136,7 +136,7 @@ def test_a_cell_may_be_longer_than_csv_allows_by_default(tmp_path: Path) -> None
     ("content", "message"),
     [
         ("What is it?,Yes\nWho?,No\n", "expected a column named question.*What is it"),
-        ("asked|told\na|b\n", "columns separated by commas; it reads 'asked|told'"),
+        ("asked|told\na|b\n", r"are separated by commas\); the header is 'asked\|told'"),
         ("question,a,b,a\nq,1,2,3\n", "the header has a more than once"),
         (b"question,\xff\nq,1\n", "first line is not UTF-8"),
         ("question\n", "no records"),
