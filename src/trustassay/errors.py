@@ -83,7 +83,7 @@ class ModelNotGivenError(PortableError, BackendError):
     kind = MODEL_NOT_GIVEN
 
     def __init__(self, model: str) -> None:
-        message = "the sample names no model, and several are given (expected the field model)"
+        message = "the run has several models; expected the field model in the sample"
         if model:
             message = f"no --model {shlex.quote(f'{shorten_name(model)}=URI')} was given"
         super().__init__(message)

@@ -80,7 +80,9 @@ def test_a_reply_that_is_too_large_is_broken_off(
     found: list[CallError] = []
     peak = peak_of(lambda: found.append(failing(sending(pieces, 200, **headers))))
     assert found[0].kind == "oversized"
-    assert str(found[0]).endswith("the reply has more than 16,000,000 bytes (max_reply)")
+    assert str(found[0]).endswith(
+        "the reply has more than 16,000,000 bytes (allow more with ?max_reply=)"
+    )
     assert peak < 40 * MB
 
 
@@ -132,7 +134,7 @@ def test_packed_replies_are_unpacked(encoding: str, body: bytes) -> None:
 @pytest.mark.parametrize(
     ("encoding", "body", "words"),
     [
-        ("gzip", gzip.compress(GOOD)[:-20], "ends too early"),
+        ("gzip", gzip.compress(GOOD)[:-20], "end too early"),
         ("gzip", b"no gzip", "incomplete gzip data"),
         ("br", b"brotli", "encoded as 'br'"),
     ],

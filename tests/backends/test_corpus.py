@@ -77,11 +77,14 @@ def test_a_folder_is_read_in_the_order_of_names_and_cuts_plain_text(tmp_path: Pa
     ("line", "expected"),
     [
         ("{", ":2: column 2: is not JSON"),
-        ('{"title": "x"}', ":2: text: is missing (expected text or contents or passage; has title"),
+        (
+            '{"title": "x"}',
+            ":2: text: is missing (expected text or contents or passage; it has title",
+        ),
         ('{"text": "  "}', ":2: text: is blank"),
         ('{"text": 3}', ":2: text: expected text, got int"),
         ('{"text": "x", "id": [1]}', ":2: id: expected text, got list"),
-        ("[1]", ":2: record: expected an object with text"),
+        ("[1]", ":2: record: expected an object with the field text"),
     ],
 )
 def test_faults_name_file_line_and_field(tmp_path: Path, line: str, expected: str) -> None:
@@ -95,12 +98,12 @@ def test_all_faults_are_told_up_to_twenty(tmp_path: Path) -> None:
     few = lines(tmp_path / "few.jsonl", [{"text": ""}, {"text": "x"}, {"id": "q"}])
     assert [line.split(":")[1] for line in faults(few).splitlines()] == ["1", "3"]
     many = lines(tmp_path / "many.jsonl", [{"text": ""}] * 1000)
-    assert faults(many).endswith("20: text: is blank\n... the remaining records were not read")
+    assert faults(many).endswith("20: text: is blank\n... the remaining records were not checked")
 
 
 def test_bad_files(tmp_path: Path) -> None:
     assert "no such file or folder" in faults(tmp_path / "nothing")
-    assert "contains no file of a known kind" in faults(tmp_path)
+    assert "contains no file that can be read" in faults(tmp_path)
     picture = tmp_path / "x.png"
     picture.write_bytes(b"")
     assert "is not a corpus" in faults(picture)
@@ -108,7 +111,7 @@ def test_bad_files(tmp_path: Path) -> None:
     assert "contains no passage" in faults(empty)
     table = tmp_path / "t.tsv"
     table.write_text("1\tsome words\tTitle\n")
-    assert f"{table}:1: the first line is not a header with a column text" in faults(table)
+    assert f"{table}:1: expected a header with a column text" in faults(table)
     table.write_text("id\ttext\n1\tgood\textra\n")
     assert f"{table}:2: record: has 3 cells, but the header has 2" in faults(table)
     table.write_bytes(b"id\ttext\n1\t\xff\n")

@@ -235,7 +235,9 @@ def test_missing_keys_are_named_before_a_call(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("kind", ["chat model", "embedder"])
 def test_it_is_refused_where_text_is_needed(uri: str, kind: str) -> None:
     assert is_decision_model(uri)
-    with pytest.raises(UnknownNameError, match="writes no text; it can be --entailer, --second"):
+    with pytest.raises(
+        UnknownNameError, match="returns probabilities, not text; use it as --entailer"
+    ):
         load(kind, uri)
 
 

@@ -193,7 +193,9 @@ def test_uris() -> None:
     version = encoding.read_card()["version"]
     assert isinstance(entailer(f"embedded:{version}?threads=1"), EmbeddedEntailer)
     assert isinstance(embedder("embedded?threads=1"), EmbeddedEmbedder)
-    with pytest.raises(BackendError, match="this installation has"):
+    with pytest.raises(
+        BackendError, match=r"embedded:99 is not installed; this trustassay has embedded:\d"
+    ):
         entailer("embedded:99")
     with pytest.raises(UnknownNameError, match="threads"):
         entailer("embedded?thread=1")

@@ -87,7 +87,7 @@ def test_a_server_that_ignores_the_range_starts_over(hub: Hub, model: Recommende
 
 def test_a_server_that_always_drops_is_given_up(hub: Hub, model: RecommendedModel) -> None:
     hub.always = "again"
-    with pytest.raises(BackendError, match=rf"{HALF:,} of {len(CONTENT):,} bytes are here"):
+    with pytest.raises(BackendError, match=rf"{HALF:,} of {len(CONTENT):,} bytes are downloaded"):
         fetch_model(model)
     assert len(hub.asked) == MAX_TRIES_WITHOUT_PROGRESS
     assert part_of(model).stat().st_size == HALF
@@ -133,7 +133,9 @@ def test_a_file_of_another_length_is_refused_and_what_is_here_stays(
     part_of(model, CONTENT[:HALF])
     hub.content = b"<html>log in first</html>"
     hub.replies = ["whole"]
-    with pytest.raises(BackendError, match=rf"of 25 bytes, expected {len(CONTENT):,} bytes"):
+    with pytest.raises(
+        BackendError, match=rf"expected a file of {len(CONTENT):,} bytes, got 25 bytes"
+    ):
         fetch_model(model)
     assert part_of(model).read_bytes() == CONTENT[:HALF]
 
@@ -141,21 +143,21 @@ def test_a_file_of_another_length_is_refused_and_what_is_here_stays(
 def test_a_part_of_another_file_is_refused(hub: Hub, model: RecommendedModel) -> None:
     part_of(model, CONTENT[:100])
     hub.content = CONTENT + b"!"
-    with pytest.raises(BackendError, match=f"of {len(CONTENT) + 1:,} bytes, expected"):
+    with pytest.raises(BackendError, match=f"bytes, got {len(CONTENT) + 1:,} bytes"):
         fetch_model(model)
 
 
 def test_another_range_than_was_asked_for_is_refused(hub: Hub, model: RecommendedModel) -> None:
     part_of(model, CONTENT[:100])
     hub.replies = ["other"]
-    with pytest.raises(BackendError, match="206 Partial Content, expected the file"):
+    with pytest.raises(BackendError, match="expected the file, got 206 Partial Content"):
         fetch_model(model)
 
 
 @pytest.mark.parametrize("status", [401, 404])
 def test_a_refusal_is_final(hub: Hub, model: RecommendedModel, status: int) -> None:
     hub.always = status
-    with pytest.raises(BackendError, match=rf"{status} .*, expected the file; HF_ENDPOINT"):
+    with pytest.raises(BackendError, match=rf"expected the file, got {status} .*; set HF_ENDPOINT"):
         fetch_model(model)
     assert len(hub.asked) == 1
 
@@ -174,7 +176,7 @@ def test_no_connection_is_told_with_how_to_go_on(
     hub: Hub, model: RecommendedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(BackendError, match="run the same command again to go on"):
+    with pytest.raises(BackendError, match="run the same command again to continue"):
         fetch_model(model)
 
 
@@ -189,7 +191,9 @@ def test_redirects_go_to_https_alone(
     hub: Hub, model: RecommendedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.replies = ["http://example.com/model.gguf?signature=1"]
-    with pytest.raises(BackendError, match=r"leads to http://example\.com/model\.gguf, expected"):
+    with pytest.raises(
+        BackendError, match=r"redirects to http://example\.com/model\.gguf, expected"
+    ):
         fetch_model(model)
     monkeypatch.setenv("HF_ENDPOINT", "http://example.com")
     with pytest.raises(BackendError, match="expected https"):
@@ -207,7 +211,7 @@ def test_a_disk_without_room_is_told_before(
     needed = len(CONTENT) - 1_000_000
     usage = SimpleNamespace(free=needed - 1)
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
-    with pytest.raises(BackendError, match="1 MB are needed, and 1 MB are free"):
+    with pytest.raises(BackendError, match="it needs 1 MB, but only 1 MB are free"):
         fetch_model(model)
     assert hub.asked == []
     usage.free = needed
@@ -217,7 +221,7 @@ def test_a_disk_without_room_is_told_before(
 def test_two_processes_do_not_fetch_the_same(hub: Hub, model: RecommendedModel) -> None:
     with (
         open_locked(part_of(model, b"")),
-        pytest.raises(BackendError, match="another process is fetching tiny-1b"),
+        pytest.raises(BackendError, match="another process is downloading tiny-1b"),
     ):
         fetch_model(model)
     assert fetch_model(model)
@@ -242,7 +246,7 @@ def test_a_file_that_is_here_is_checked_by_size_and_by_its_sum_where_asked(
 ) -> None:
     model.path.parent.mkdir(parents=True)
     model.path.write_bytes(CONTENT[1:])
-    with pytest.raises(BackendError, match=r"expected [\d,]+: remove it, and run trustassay mod"):
+    with pytest.raises(BackendError, match=r"expected [\d,]+: remove it, then run trustassay mod"):
         fetch_model(model)
     model.path.write_bytes(CONTENT[:-1] + b"!")
     assert not fetch_model(model)

@@ -58,7 +58,7 @@ def test_what_a_function_may_return(value: Any, row: list[float]) -> None:
     ],
 )
 def test_what_it_may_not(value: Any) -> None:
-    with pytest.raises(BackendError, match="expected a bool, a probability, or three"):
+    with pytest.raises(BackendError, match="expected a bool, a probability or three"):
         scores(value)
 
 

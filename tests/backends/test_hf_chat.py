@@ -240,7 +240,7 @@ def test_a_prompt_that_does_not_fit_is_named_and_never_cut(
         chat.replies([ChatRequest.of("the cat sat", max_tokens=62)])
     (reply,) = chat.replies([ChatRequest.of("x" * 60)])
     assert (reply.reply_tokens or 0) <= 4
-    with pytest.raises(BackendError, match="do not fit the 64"):
+    with pytest.raises(BackendError, match="exceed the model's limit of 64"):
         likelihoods(chat, "the cat", ["x" * 70])
 
 
@@ -409,6 +409,7 @@ def test_models_that_are_not_loaded(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="no safetensors weights"):
         HuggingFaceChat(str(pickled(folder / "llama", tmp_path / "pickled")))
     with pytest.raises(
-        BackendError, match="not a model that generates text: BertForSequenceClassification"
+        BackendError,
+        match="a model that generates text, got the architecture BertForSequenceClassification",
     ):
         HuggingFaceChat(str(train_nli(tmp_path / "nli", steps=0)))

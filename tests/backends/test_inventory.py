@@ -103,7 +103,7 @@ def test_endpoints_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ]  # fmt: skip
         assert server.stats()["answered"] == 4
         server.change(refuse="max_tokens,max_completion_tokens")
-        assert try_backend(uris[0]).state == "works, without max_tokens"
+        assert try_backend(uris[0]).state == "works, does not accept max_tokens"
 
 
 @pytest.mark.slow
@@ -135,9 +135,10 @@ def test_keys_are_told_as_set_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     result = models()
     assert result.exit_code == 0
     for words in (
-        "OPENAI_API_KEY is set; asks http://gateway/v1",
+        "OPENAI_API_KEY is set; base URL http://gateway/v1",
         "ANTHROPIC_API_KEY is not set",
         "GOOGLE_API_KEY is set",
+        "yes, without a key",
         "replay:FILE",
     ):
         assert words in result.output
@@ -156,5 +157,8 @@ def test_named_ones_alone_are_tried() -> None:
     assert "works" in result.output and "replay:FILE" not in result.output
     result = models("lexical", "python:tried_backends:fails")
     assert result.exit_code == 1
-    assert "broken" in result.output and "1 of these failed but should work here" in result.output
+    assert (
+        "broken" in result.output
+        and "1 backend failed; the column `available` says why" in result.output
+    )
     assert models("opnai:x").exit_code == 2

@@ -137,10 +137,13 @@ def test_what_is_known_of_it_before_it_is_loaded() -> None:
         (lambda: similarity("acme"), "expected a similarity .an object or a function., got 7"),
         (
             lambda: registry.load("linker", "acme:m"),
-            "acme-trust 1.2 has it as chat model and",
+            "acme-trust 1.2 defines it for chat model and",
         ),
         (lambda: chat("sham:m"), "sham: the scheme of the package sham 0.1 cannot be loaded .Mod"),
-        (lambda: chat("empty:m"), "package sham 0.1 cannot be loaded .it describes no such scheme"),
+        (
+            lambda: chat("empty:m"),
+            "package sham 0.1 cannot be loaded .it defines no scheme of this name",
+        ),
         (lambda: chat("other:m"), "package sham 0.1 cannot be loaded .scheme elsewhere is desc"),
     ],
 )
@@ -173,7 +176,7 @@ def test_models_lists_what_packages_add(monkeypatch: pytest.MonkeyPatch) -> None
     assert {one.kind for one in found.values()} == {"scheme", "metric", "capability", "command"}
     broken = {name for name, one in found.items() if one.broken}
     assert broken == set(found) - {"acme"}
-    assert "trustassay has this scheme already" in found["openai"].state
+    assert "trustassay already defines this scheme" in found["openai"].state
     done = CliRunner().invoke(app, ["models", "--plugins"])
     assert done.exit_code == 1
     assert "acme-trust 1.2" in done.output and "7 of these cannot be loaded" in done.output
@@ -185,7 +188,7 @@ def test_two_packages_of_one_scheme(installed: Path) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: twin\nVersion: 3\n")
     (info / "entry_points.txt").write_text("[trustassay.backends]\nacme = sham_empty\n")
-    with pytest.raises(BackendError, match=r"acme: .* \(.* has this scheme already"):
+    with pytest.raises(BackendError, match=r"acme: .* \(.* already defines this scheme"):
         chat("acme:m")
 
 

@@ -58,7 +58,7 @@ def test_a_packed_file_of_two_models(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl.gz"
     path.write_bytes(gzip.compress(data))
     assert asked(ReplayChat(str(path), "b"), "Who?").text == "He."
-    with pytest.raises(BackendError, match="2 different replies, of a and b, to"):
+    with pytest.raises(BackendError, match=r"2 different replies \(by a and b\) to"):
         asked(ReplayChat(str(path)), "Who?")
     with pytest.raises(BackendError, match="contains no replies of c"):
         ReplayChat(str(path), "c")
@@ -103,10 +103,10 @@ def test_a_miss_names_the_prompt_and_the_file(tmp_path: Path) -> None:
     with pytest.raises(BackendError) as error:
         asked(chat, "Once upon a time " * 50)
     assert str(error.value).startswith(f"replay:{file}: no reply to 'Once upon a time Once")
-    to_do = "; take the options with which it was recorded, or a model that can be asked"
+    to_do = "; use the options of the recorded run, or a model that can be asked"
     assert str(error.value).endswith(to_do)
     assert len(str(error.value)) < 280 + len(file)
-    with pytest.raises(BackendError, match=f"with repeat 7, but with 0, 1, to 'a'{to_do}"):
+    with pytest.raises(BackendError, match=rf"with repeat 7 \(only with 0, 1\) to 'a'{to_do}"):
         asked(chat, "a", repeat=7)
     with pytest.raises(BackendError, match="1 replies instead of 3 to 'a'"):
         asked(chat, "a", n=3)
@@ -133,8 +133,14 @@ def test_a_miss_names_the_prompt_and_the_file(tmp_path: Path) -> None:
         ({"prompt": "x", "reply": "", "repeat": -1}, "line 2: repeat: expected a number of 0"),
         ({"prompt": "x", "reply": "", "repeat": True}, "line 2: repeat: expected a number of 0"),
         ({"messages": [], "reply": ""}, "line 2: messages: expected a list of messages"),
-        ({"messages": [["user"]], "reply": ""}, "line 2: messages[0]: expected role and content"),
-        ({"messages": [{"role": "user"}], "reply": ""}, "messages[0]: expected role and content"),
+        (
+            {"messages": [["user"]], "reply": ""},
+            "line 2: messages[0]: expected an object with role and content",
+        ),
+        (
+            {"messages": [{"role": "user"}], "reply": ""},
+            "messages[0]: expected an object with role and content",
+        ),
         (
             {"prompt": "a", "reply": "c"},
             "line 2: reply: differs from the reply to the same prompt in",
@@ -212,7 +218,7 @@ def test_the_calls_of_a_run(tmp_path: Path) -> None:
         assert asked(chat, "Who?", temperature=1.0).text == "warm"
         assert asked(chat, "Who?", repeat=1, max_tokens=9).text == "again"
         assert asked(chat, "stop", stop=(".",)).text == "stopped"
-    with pytest.raises(BackendError, match="2 different replies, of openai:m, to 'Who\\?'"):
+    with pytest.raises(BackendError, match=r"2 different replies \(by openai:m\) to 'Who\?'"):
         asked(chat, "Who?", temperature=0.5)
 
 
@@ -224,7 +230,7 @@ def test_two_models_in_one_run(tmp_path: Path) -> None:
             ("openai:b", fields("Who?"), told("he")),
         ],
     )
-    with pytest.raises(BackendError, match=r"of openai:a@http://x\?y=1 and openai:b, to"):
+    with pytest.raises(BackendError, match=r"by openai:a@http://x\?y=1 and openai:b. to"):
         asked(ReplayChat(str(folder)), "Who?")
     assert asked(ReplayChat(str(folder), "openai:a@http://x?y=1"), "Who?").text == "she"
     with pytest.raises(BackendError, match="contains no replies of openai:c"):
@@ -253,7 +259,7 @@ def test_files_that_are_no_run(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE t (a)")
     connection.commit()
     connection.close()
-    with pytest.raises(BackendError, match="not a run's file of calls"):
+    with pytest.raises(BackendError, match=r"expected the file of calls of a run, calls\.sqlite"):
         ReplayChat(str(tmp_path / "other.sqlite"))
     folder = a_run(tmp_path / "run", [("m", {"prompt": "x"}, told("a"))])
     with pytest.raises(BackendError, match=r"call 0{32}: request: messages: expected a list"):

@@ -225,7 +225,7 @@ def test_unknown_chat_models(choice: str, words: str) -> None:
         ("openai:m@localhost", "needs http:// or https:// after the @"),
         ("openai:m@api.example.org/v1", "needs http:// or https:// after the @"),
         ("openai:m@ftp://host", "needs http:// or https:// after the @"),
-        ("gemini:../../secrets", "is not the name of a model"),
+        ("gemini:../../secrets", "is not a valid name of a model"),
         ("python:own_entailers:number", "got 3"),
         ("python:own_entailers:Whole", "Whole is a class"),
     ],
@@ -309,13 +309,13 @@ def test_every_option_is_documented(option: str) -> None:
 
 def test_the_documented_defaults_are_those_of_the_code() -> None:
     limits = EndpointLimits()
-    assert f"| {limits.timeout_s:g}, {limits.deadline_s:g} |" in DOCS
+    assert f"* `timeout={limits.timeout_s:g}`, `deadline={limits.deadline_s:g}`:" in DOCS
     for option, value in (
         ("concurrency", limits.concurrency),
         ("tries", limits.tries),
         ("patience", limits.patience_s),
     ):
-        assert re.search(rf"^\| `{option}` .* \| {value:g} \|$", DOCS, re.MULTILINE), option
+        assert f"\n* `{option}={value:g}`: " in DOCS, option
 
 
 def test_agreement_takes_a_local_entailer_only() -> None:

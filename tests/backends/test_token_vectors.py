@@ -49,13 +49,13 @@ def test_layers_are_counted_from_the_embeddings(folder: Path) -> None:
     )
     np.testing.assert_array_equal(last, third)
     assert not np.allclose(last, none)
-    with pytest.raises(BackendError, match="has 3 layers, but no layer 4"):
+    with pytest.raises(BackendError, match="expected a layer from 0 to 3, got 4"):
         load("token embedder", f"hf:{folder}?layer=4")
 
 
 def test_a_text_longer_than_the_model_reads_is_refused(folder: Path) -> None:
     embedder = load("token embedder", f"hf:{folder}")
-    with pytest.raises(BackendError, match="tokens is longer than the 1"):
+    with pytest.raises(BackendError, match="tokens exceeds the model's limit of 1"):
         embedder.token_vectors(["x " * 300])
 
 

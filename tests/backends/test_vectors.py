@@ -30,7 +30,9 @@ def test_other_lengths_are_scaled(length: float) -> None:
 
 
 def test_a_vector_of_length_0_is_an_error_that_names_its_text() -> None:
-    with pytest.raises(BackendError, match="length 0 for text 2 of 3, 'second': a cosine"):
+    with pytest.raises(
+        BackendError, match="length 0 for text 2 of 3, 'second', so it has no cosine"
+    ):
         scale_to_unit("m", ["first", "second", "third"], [[1, 0], [0, 0], [0, 1]])
 
 

@@ -42,7 +42,7 @@ def test_the_scale_is_given_or_said_to_be_unknown(cli: Cli, tmp_path: Path) -> N
         assert (one["pairs"][0][name]["value"] == other["pairs"][0][name]["value"]) == same
     wrong = cli("agree", "r.csv", "--levels", "1..4")
     assert wrong.status == 2
-    assert "r.csv:6: rating: '5' is not among the levels" in wrong.err
+    assert "r.csv:6: rating: expected one of the levels 1..4, got '5'" in wrong.err
 
 
 def test_half_a_character_is_printed_as_json(cli: Cli, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_faults_end_with_status_2(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("item,rater,rating\na,x,4\nb,y,good\n")
     said = cli("agree", "r.csv")
     assert said.status == 2
-    assert "r.csv:3: rating: expected a number, as other ratings are, got 'good'" in said.err
+    assert "r.csv:3: rating: expected a number like the other ratings, got 'good'" in said.err
     assert cli("agree", "missing.csv").status == 2
     (tmp_path / "one.csv").write_text("item,rater,rating\na,x,4\n")
     assert "nothing to compare" in cli("agree", "one.csv").err

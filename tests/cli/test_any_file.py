@@ -89,18 +89,25 @@ def test_questions_and_answers_alone_are_told_what_they_lack(cli: Cli, tmp_path:
     assert "give --retriever" in said.err
     (tmp_path / "log.csv").write_text("Question,Answer,Sources\nQ?,A.,Handbook\n")
     said = cli("score", "log.csv", *LEXICAL)
-    assert "log.csv:2: documents: is missing (Sources holds a link or a title; expected" in said.err
+    assert (
+        "log.csv:2: documents: is missing (Sources contains a link or a title; expected" in said.err
+    )
 
 
 def test_a_chat_without_an_answer_is_told_as_such(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "log.jsonl", [{"messages": [{"role": "user", "content": "Q?"}]}])
     said = cli("score", "log.jsonl")
-    assert "log.jsonl:1: response: is missing (messages ends with a question; " in said.err
+    assert (
+        "log.jsonl:1: response: is missing (the chat in messages ends with a question; " in said.err
+    )
     assert "--field response" not in said.err
     turns = [{"role": "user", "content": "Q?"}, {"role": "assistant", "content": ""}]
     jsonl(tmp_path / "blank.jsonl", [{"messages": turns}])
     said = cli("score", "blank.jsonl")
-    assert "blank.jsonl:1: response: is missing (messages ends with a blank answer; " in said.err
+    assert (
+        "blank.jsonl:1: response: is missing (the chat in messages ends with a blank answer; "
+        in said.err
+    )
 
 
 def test_a_translated_name_is_proposed_for_the_response(cli: Cli, tmp_path: Path) -> None:
@@ -136,7 +143,7 @@ def test_a_record_of_a_known_tool_says_what_it_lacks_and_no_more(cli: Cli, tmp_p
     jsonl(tmp_path / "log.jsonl", [row] * 5)
     lines = cli("score", "log.jsonl").err.splitlines()[1:]
     assert len(lines) == 2
-    assert "log.jsonl:1 and 4 more: question: is missing (RAGTruth has it in" in lines[0]
+    assert "log.jsonl:1 and 4 more: question: is missing (RAGTruth keeps it in" in lines[0]
     assert lines[1] == "5 faulty records; nothing was started"
 
 
@@ -151,11 +158,11 @@ def test_a_chat_under_another_name_is_not_met_with_options(cli: Cli, tmp_path: P
 @pytest.mark.parametrize(
     ("record", "field", "message"),
     [
-        ({"messages": []}, "question", "has no message of the user; expected text"),
+        ({"messages": []}, "question", "has no user message; expected text"),
         (
             {"messages": [{"role": "system", "content": "Be kind."}]},
             "question",
-            "has no message of the user; expected text",
+            "has no user message; expected text",
         ),
         (
             {
@@ -165,7 +172,7 @@ def test_a_chat_under_another_name_is_not_met_with_options(cli: Cli, tmp_path: P
                 ]
             },
             "response",
-            "ends with a call of a tool; expected the text to assess",
+            "ends with a tool call; expected the text to assess",
         ),
     ],
 )
@@ -174,7 +181,7 @@ def test_a_chat_that_cannot_be_scored_is_met_with_its_reason_alone(
 ) -> None:
     jsonl(tmp_path / "log.jsonl", [record])
     errors = cli("score", "log.jsonl").err
-    assert f"log.jsonl:1: {field}: is missing (messages {message})" in errors
+    assert f"log.jsonl:1: {field}: is missing (the chat in messages {message})" in errors
     assert "--field" not in errors
     assert "rename it" not in errors
 
@@ -284,7 +291,8 @@ def test_a_sheet_of_a_workbook_is_chosen(cli: Cli, tmp_path: Path) -> None:
     output = cli("score", "log.xlsx", *LEXICAL)
     assert output.status == 2
     assert (
-        "sheets Old, New have a question column each; choose one, as with --sheet Old" in output.err
+        "sheets Old, New each have a question column; choose one, for example --sheet Old"
+        in output.err
     )
     for sheet in ("New", "3"):
         output = cli("score", "log.xlsx", *LEXICAL, "--sheet", sheet, "--out", f"run-{sheet}")

@@ -37,7 +37,7 @@ def test_what_a_real_model_replied_is_written_and_can_be_asked(tmp_path: Path) -
         harmony = f"semantic_harmonicity:{options} --limit 1"
         shown = run_command(f"trustassay score qwen.jsonl --metric {harmony} {asking} b", (1,))
     assert "no reply to 'Who invented the saxophone?" in shown
-    assert "take the options with which it was recorded, or a model that can be asked" in shown
+    assert "use the options of the recorded run, or a model that can be asked" in shown
     written = [(tmp_path / f"qwen{end}").read_bytes() for end in (".jsonl", "-replies.jsonl")]
     assert written[0] == (demo.FOLDER / "answers.jsonl").read_bytes()
     assert written[1] == gzip.decompress(demo.REPLIES.read_bytes())

@@ -41,7 +41,7 @@ def test_four_styles(
     said = cli("generate", "q.jsonl", "--model", uri(server), "--style", style, *shown,
                "--out", "new/folder/a.jsonl")  # fmt: skip
     assert said.status == 0
-    assert "1 answers in new/folder/a.jsonl" in said.err
+    assert "1 answer in new/folder/a.jsonl" in said.err
     (answer,) = lines(tmp_path / "new" / "folder" / "a.jsonl")
     assert answer["id"] == "q0"
     assert answer["extra"] == "kept"
@@ -193,7 +193,7 @@ def test_what_was_not_answered_is_left_out_and_asked_for_again(cli: Cli, tmp_pat
         assert "so no more requests are sent" in said.err
         written = len(lines(tmp_path / "a.jsonl"))
         assert written == 12
-        assert "failed: 18; run the same command again to retry only these" in said.err
+        assert "18 answers failed; run the same command again to retry only these" in said.err
         mortal.revive()
         mortal.reset()
         assert cli(*asking).status == 0
@@ -209,8 +209,8 @@ def test_where_nothing_is_answered_an_older_file_stays(cli: Cli, tmp_path: Path)
             "generate", "q.jsonl", "--model", uri(closed), "--repeats", "2", "--out", "a.jsonl"
         )
     assert said.status == 1
-    assert "no question was answered; a.jsonl was not written" in said.err
-    assert "failed: 6;" in said.err
+    assert "no question was answered, so a.jsonl was not written" in said.err
+    assert "6 answers failed;" in said.err
     assert "q2#2: openai:test@" in said.err
     assert (tmp_path / "a.jsonl").read_text() == "mine\n"
     assert not list(tmp_path.glob(".*part"))

@@ -64,9 +64,9 @@ def test_it_fetches_a_model_and_says_where_it_is(
     assert (told["bytes"], told["sha256"]) == (len(hub.content), tiny.sha256)
     assert Path(told["path"]).read_bytes() == hub.content
     assert tiny.address in said.err
-    assert f"fetched and checked: {tiny.path}; to use it: --second tiny-1b" in _line(said.err)
-    assert "it was here already" in cli("models", "get", tiny.name).err
-    assert "it was here already" in cli("models", "get", tiny.name, "--check").err
+    assert f"downloaded and checked: {tiny.path}; to use it: --second tiny-1b" in _line(said.err)
+    assert "already downloaded" in cli("models", "get", tiny.name).err
+    assert "already downloaded" in cli("models", "get", tiny.name, "--check").err
     assert len(hub.asked) == 3
     assert "yes" in cli("models", "get").err
 
@@ -95,7 +95,7 @@ def test_nothing_is_downloaded_without_the_package_that_runs_it(
     monkeypatch.setattr("trustassay.backends.registry.find_spec", lambda _: None)
     checked = cli("models", "get", tiny.name, "--check")
     assert checked.status == 0
-    assert "it was here already" in _line(checked.err)
+    assert "already downloaded" in _line(checked.err)
     assert missing in _line(checked.err)
 
 
@@ -105,7 +105,7 @@ def test_it_warns_of_a_model_that_does_not_fit_the_free_memory(
     monkeypatch.setattr("trustassay.backends.gguf.read_free_memory", lambda: 10**8)
     result = cli("models", "get", tiny.name)
     assert result.status == 0
-    assert "tiny-1b takes 0.3 GB of memory, and 0.1 GB are free now" in _line(result.err)
+    assert "tiny-1b needs 0.3 GB of memory, but only 0.1 GB are free now" in _line(result.err)
     monkeypatch.setattr("trustassay.backends.gguf.read_free_memory", lambda: 10**9)
     assert "of memory" not in cli("models", "get", tiny.name).err
 

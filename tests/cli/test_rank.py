@@ -117,7 +117,10 @@ def test_labels_of_a_ranking_may_be_words(tmp_path: Path) -> None:
     ("count", "note"),
     [
         (3, "labels label: 3 of 72 cannot be read and are left out, the first at '0-good'"),
-        (40, "Labels not used: label label: does not say what is right: 'perhaps' (40)"),
+        (
+            40,
+            "Labels not used: label label: it is not clear which labels mean right: 'perhaps' (40)",
+        ),
     ],
 )
 def test_labels_of_a_ranking_that_cannot_be_read_are_named(

@@ -138,7 +138,7 @@ def test_cut_answers_are_counted_wherever_they_go(
     assert words in cli("score", "q.jsonl", *asked, *LEXICAL, "--out", "run").err
 
     said = cli("generate", "q.jsonl", *asked, "--out", "a.jsonl")
-    assert "2 of 2 answers were cut at 4 tokens" in said.err
+    assert "2 of 2 answers were cut at 4 tokens; allow more with --max-tokens" in said.err
     assert [line["response_cut"] for line in lines(tmp_path / "a.jsonl")] == [True, True]
     assert words in cli("score", "a.jsonl", *LEXICAL, "--out", "later").err
     cli("generate", "a.jsonl", "--model", uri(server), "--again", "--out", "b.jsonl")
@@ -217,7 +217,7 @@ def test_a_reply_beyond_the_limit_is_a_failure_and_not_asked_for_again(
     model = uri(server, max_reply="50kB")
     said = cli("score", "q.jsonl", "--model", model, *LEXICAL, "--out", "run")
     assert said.status == 1
-    assert "the reply has more than 50,000 bytes (max_reply)" in said.err
+    assert "the reply has more than 50,000 bytes (allow more with ?max_reply=)" in said.err
     assert "grounding: 2 of 2 samples failed: the reply was too large" in said.err
     assert server.stats()["received"] == 2
     assert summary(tmp_path / "run")["faults"] == {"grounding": {"oversized": 2}}

@@ -81,7 +81,7 @@ def test_faults_end_with_status_2(cli: Cli, run: Path) -> None:
     assert "labels.correct, labels.mood" in said.err
     said = cli("study", run, "--label", "labels.mood")
     assert said.status == 2
-    assert "label labels.mood: does not say what is right: 'calm' (20)" in said.err
+    assert "label labels.mood: it is not clear which labels mean right: 'calm' (20)" in said.err
     said = cli("study", run, "--label", "labels.mood", "--levels", "sad,calm,cross")
     assert said.status == 0, said.err
     assert "Highest tau-b" in said.err
@@ -115,7 +115,7 @@ def test_a_file_is_studied_like_a_run(cli: Cli, run: Path) -> None:
         "--score: unknown score 'referenc'; did you mean reference or reference.em?" in output.err
     )
     assert "only a workbook has sheets" in cli("study", run, *ARGUMENTS, "--sheet", "2").err
-    assert "is no workbook" in cli("study", "scores.csv", "--label", "human", "--sheet", "2").err
+    assert "is not a workbook" in cli("study", "scores.csv", "--label", "human", "--sheet", "2").err
     output = cli("study", "scores.csv", run, "--label", "human")
     assert "expected folders of runs, or one file" in output.err
 

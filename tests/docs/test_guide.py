@@ -247,7 +247,7 @@ def test_help_lists_searches_and_prints_pages() -> None:
     text = (DOCS / "errands/ci.md").read_text(encoding="utf-8")
     assert run(app, ["help", "errands/ci"]).output.strip() == text.strip()
     nothing = run(app, ["help", "xyzzyx"])
-    assert nothing.exit_code == 2 and "no page has 'xyzzyx'" in nothing.output
+    assert nothing.exit_code == 2 and "no page of the guide contains 'xyzzyx'" in nothing.output
 
 
 def test_errands_and_methods_have_executed_parts() -> None:

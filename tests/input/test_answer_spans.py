@@ -247,7 +247,7 @@ def test_spans_whose_common_parent_was_filtered_out_are_read_and_counted(
     spans = [tool(3, 1, json.dumps(SHOWN)), ANSWER, helper(5, 1, SAFE, "SAFE", "guardrail")]
     [sample] = samples(lines(tmp_path, [otlp(*spans)]))
     assert sample.response == A
-    assert "; read without their root (1); " in capsys.readouterr().err
+    assert "; traces without a root (1); " in capsys.readouterr().err
 
 
 CALL = {"type": "tool_call", "id": "c", "name": "search", "arguments": {}}
@@ -264,12 +264,12 @@ CALL = {"type": "tool_call", "id": "c", "name": "search", "arguments": {}}
 )
 def test_a_trace_that_was_cut_in_its_work_is_a_fault(spans: list[Json]) -> None:
     [message] = faults([otlp(*spans)])
-    assert "parent: expected one in the file (the trace is cut), got 's1'" in message
+    assert "parent: expected a span of the file, got 's1' (the trace is truncated)" in message
 
 
 # ---- nothing is guessed ----
 
-OPTION = "name the span with the answer (--answer-span); spans with outputs: "
+OPTION = "name the span with the answer (--answer-span NAME); spans with outputs: "
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,7 @@ OPTION = "name the span with the answer (--answer-span); spans with outputs: "
     [
         (
             [ROOT, helper(2, 1, SAFE, "SAFE", "guardrail"), helper(3, 1, TITLE, "Rivers", "title")],
-            "each call of a model looks like a helper (guardrail, title); "
-            f"{OPTION}guardrail, title",
+            f"every model call looks like a helper (guardrail, title); {OPTION}guardrail, title",
         ),
         (
             [
@@ -287,11 +286,11 @@ OPTION = "name the span with the answer (--answer-span); spans with outputs: "
                 | {"endTimeUnixNano": str(10**18 + 9)},
                 chat(3, 1, answer="Another one.", name="right"),
             ],
-            f"right, left ran side by side; {OPTION}left, right",
+            f"right, left ran at the same time; {OPTION}left, right",
         ),
         (
             [ROOT, ANSWER, helper(5, 1, f"Name this: {A}", "Rivers of Lisbon", "chat small")],
-            "'chat small' was given that of 'chat m', and returns no sentence; "
+            "'chat small' received the output of 'chat m' and returned no sentence; "
             f"{OPTION}chat m, chat small",
         ),
     ],
@@ -309,7 +308,7 @@ def test_an_answer_that_is_not_certain_is_a_fault_with_the_names(
         (chat(5, 1, name="stream", **MUTE), "'stream'"),
         (
             chat(5, 1, name="retry", **MUTE) | {"status": {"code": 2, "message": "timeout"}},
-            "'retry': it failed, 'timeout'",
+            "'retry', which failed ('timeout')",
         ),
     ],
 )
@@ -317,7 +316,7 @@ def test_a_last_call_without_an_output_does_not_get_the_one_before(
     last: Json, message: str
 ) -> None:
     [fault] = faults([otlp(ROOT, helper(2, 1, REWRITE, SEARCH, "chat m"), last)])
-    assert fault.endswith(f"response: is missing in the last call of a model, {message}")
+    assert fault.endswith(f"response: is missing in the last model call, {message}")
 
 
 def test_a_root_s_output_stands_in_for_a_stream_without_one() -> None:
@@ -352,7 +351,7 @@ def test_the_span_of_a_name_answers() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"no span has the name 'chat'.*outputs: chat m") as error:
+    with pytest.raises(InputError, match=r"no span is named 'chat'.*outputs: chat m") as error:
         samples_named = read_samples([otlp(ROOT, ANSWER)], answer_span="chat")
         list(samples_named)
     assert "the samples: " in str(error.value)
@@ -364,7 +363,7 @@ def test_a_trace_without_the_name_is_a_fault() -> None:
     other = [one_span | {"traceId": "t2"} for one_span in (ROOT, helper(2, 1, TITLE, "R", "title"))]
     first, second = read_samples([otlp(ROOT, ANSWER), otlp(*other)], answer_span="chat m")
     assert getattr(first, "sample").response == A  # noqa: B009
-    assert "response: is missing: no span of the name 'chat m' (--answer-span)" in str(second)
+    assert "response: is missing: no span named 'chat m' (--answer-span)" in str(second)
 
 
 def test_the_option_reaches_the_run_and_the_choice_is_told(tmp_path: Path) -> None:
@@ -376,13 +375,13 @@ def test_the_option_reaches_the_run_and_the_choice_is_told(tmp_path: Path) -> No
     assert (
         f"{path}: traces: question from gen_ai.input.messages of 'chat m' (1); "
         "response from gen_ai.output.messages of 'chat m' (1); passages (2); "
-        "passed over as helpers 'guard' (1)\n"
+        "ignored helper calls 'guard' (1)\n"
     ) in result.stderr
     result = run_command("score", path, *options, "b", "--answer-span", "guard", cwd=tmp_path)
     assert "response from gen_ai.output.messages of 'guard' (1)" in result.stderr
     result = run_command("score", path, *options, "c", "--answer-span", "x", cwd=tmp_path)
     assert result.returncode == 2
-    assert "no span has the name 'x' (--answer-span); spans with outputs: " in result.stderr
+    assert "no span is named 'x' (--answer-span); spans with outputs: " in result.stderr
 
 
 def test_many_names_are_told_by_their_number(

@@ -246,7 +246,10 @@ def test_several_values_of_a_trace_are_refused_by_its_name(tmp_path: Path) -> No
     spans[0]["scores"] = [judge | {"value": 0.9}]
     spans.append({**spans[1], "id": "1-c", "scores": [person]})
     table = read_answer_table(write_lines(tmp_path / "t.jsonl", spans), ["helpful", "ok"])
-    with pytest.raises(InputError, match=r"trace t-1: has 2 values of helpful: \[0.9, 0.4\]"):
+    with pytest.raises(
+        InputError,
+        match=r"trace t-1: expected one value of helpful for an answer, got 2: \[0.9, 0.4\]",
+    ):
         table.column("helpful")
 
 

@@ -158,8 +158,8 @@ def test_a_csv_of_a_western_excel_is_read_and_said_to_be(
     assert (second.question, second.response) == ("Wo ist „Köln“?", "Größe – nie")
     assert texts(second) == ["l’été, 5 €"]
     assert capsys.readouterr().err == (
-        f"{path}: is not UTF-8, read as Windows-1252; where letters are wrong, save the table as "
-        "CSV UTF-8 (in Excel: Save As)\n"
+        f"{path}: is not UTF-8 and is read as Windows-1252; if letters are wrong, save the table "
+        "as CSV UTF-8 (in Excel: Save As)\n"
     )
 
 
@@ -201,7 +201,7 @@ def test_titles_above_the_header_are_not_read(tmp_path: Path) -> None:
 def test_a_header_of_unknown_names_is_no_title(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("Ask,Reply,Year\nquestion,answer,2024\n")
-    with pytest.raises(InputError, match="it reads 'Ask, Reply, Year'"):
+    with pytest.raises(InputError, match="the header is 'Ask, Reply, Year'"):
         samples(path)
 
 
@@ -285,7 +285,7 @@ def test_a_formula_is_a_fault_where_it_is_read_and_nothing_elsewhere(tmp_path: P
         [*ROW, "=LEN(A3)"],
     ]
     fault, good = read_samples(workbook(tmp_path / "x.xlsx", rows))
-    words = "row 2: Answer: is a formula, and formulas are not computed; paste the column as values"
+    words = "row 2: Answer: is a formula, which is not computed; paste the column as values"
     assert str(fault).endswith(words)
     assert isinstance(good, LocatedSample)
     assert good.sample.metadata == {}
@@ -294,13 +294,13 @@ def test_a_formula_is_a_fault_where_it_is_read_and_nothing_elsewhere(tmp_path: P
 @pytest.mark.parametrize(
     ("sheets", "message"),
     [
-        ([[HEADER, ROW], [HEADER, ROW]], "sheets Sheet 1, Sheet 2 have a question column each"),
-        ([[["a", "b"], [1, 2]]], "not a header with a question column"),
+        ([[HEADER, ROW], [HEADER, ROW]], "sheets Sheet 1, Sheet 2 each have a question column"),
+        ([[["a", "b"], [1, 2]]], "expected a column named question, or .* the header is 'a, b'"),
         (
             [[["a", "b"], [1, 2]], [["c"], [1]]],
-            r"COLUMN, in the sheet Sheet 1 \(--sheet for another: Sheet 2\); it reads 'a, b'",
+            r"COLUMN \(in the sheet Sheet 1; choose --sheet: Sheet 2\); the header is 'a, b'",
         ),
-        ([[["Question", "Question"], [1, 2]]], "names Question more than once"),
+        ([[["Question", "Question"], [1, 2]]], "the header has Question more than once"),
         ([[]], "no records"),
     ],
 )
@@ -361,7 +361,7 @@ def test_a_sheet_is_chosen_by_title_or_number(tmp_path: Path) -> None:
     assert (question("1"), question("3")) == ("Q3?", "Q3?")
     with pytest.raises(InputError, match="unknown sheet 'Sheet 4'; did you mean Sheet"):
         question("Sheet 4")
-    with pytest.raises(InputError, match="choose one, as with --sheet 'Sheet 1'"):
+    with pytest.raises(InputError, match="choose one, for example --sheet 'Sheet 1'"):
         samples(path)
 
 
@@ -397,11 +397,11 @@ def test_a_sheet_that_is_hidden_or_a_pivot_is_only_read_by_its_name(
 
 def test_what_is_no_workbook_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.xlsx").write_bytes(b"\xd0\xcf\x11\xe0 an old one")
-    with pytest.raises(InputError, match="not a workbook of Excel"):
+    with pytest.raises(InputError, match="not an Excel workbook"):
         samples(tmp_path / "a.xlsx")
     with zipfile.ZipFile(tmp_path / "b.xlsx", "w") as archive:
         archive.writestr("hello.txt", "hello")
-    with pytest.raises(InputError, match="not a readable workbook"):
+    with pytest.raises(InputError, match="not a readable Excel workbook"):
         samples(tmp_path / "b.xlsx")
 
 
@@ -409,7 +409,9 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trustassay.input.tables.MAX_WORKBOOK_BYTES", 1000)
-    with pytest.raises(InputError, match="save so large a table as CSV"):
+    with pytest.raises(
+        InputError, match=r"expected at most 1,000 bytes unpacked, got .*; save it as CSV"
+    ):
         samples(workbook(tmp_path / "x.xlsx", [HEADER, ROW]))
 
 
@@ -466,7 +468,9 @@ def test_the_folder_of_standard_input_is_named_after_its_content(
 def test_a_terminal_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe(monkeypatch, b"")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    with pytest.raises(InputError, match=r"is a terminal; expected a file, as in trustassay score"):
+    with pytest.raises(
+        InputError, match=r"is a terminal; expected a file, for example trustassay score"
+    ):
         read_samples("-")
 
 

@@ -56,7 +56,7 @@ def test_a_blank_cell_of_a_known_name_is_not_untold() -> None:
 def test_a_table_without_a_question_says_what_would_name_it(tmp_path: Any) -> None:
     path = tmp_path / "log.csv"
     path.write_text("Ask;Reply;Contexts\na;b;c\n")
-    with pytest.raises(UnknownFieldsError, match="columns separated by semicolons") as caught:
+    with pytest.raises(UnknownFieldsError, match="columns are separated by semicolons") as caught:
         list(read_samples(path))
     assert dict(caught.value.unknown_fields.fields) == {"question": "Ask", "response": "Reply"}
     path.write_text("when,size\n1,2\n")

@@ -102,7 +102,7 @@ def test_csv_list_as_python_writes_it(tmp_path: Path) -> None:
 def test_csv_list_that_is_none_is_a_fault_in_its_field(tmp_path: Path, cell: str) -> None:
     [fault] = read(tmp_path / "x.csv", f'question,gold\n,"{cell}"\n', answers="gold")
     assert [problem.field for problem in fault.problems] == ["gold", "question"]  # type: ignore[union-attr]
-    assert 'gold: is not a list; write one in a cell as ["one", "two"]' in str(fault)
+    assert 'gold: cannot be read as a list; write the texts as JSON: ["one", "two"]' in str(fault)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_a_cell_may_be_longer_than_csv_allows_by_default(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("What is it?,Yes\nWho?,No\n", "not a header with a question column.*What is it"),
-        ("asked|told\na|b\n", "columns separated by commas; it reads 'asked|told'"),
-        ("question,a,b,a\nq,1,2,3\n", "names a more than once"),
+        ("What is it?,Yes\nWho?,No\n", "expected a column named question.*What is it"),
+        ("asked|told\na|b\n", r"are separated by commas\); the header is 'asked\|told'"),
+        ("question,a,b,a\nq,1,2,3\n", "the header has a more than once"),
         (b"question,\xff\nq,1\n", "first line is not UTF-8"),
         ("question\n", "no records"),
         ("", "no records"),
@@ -377,7 +377,7 @@ def test_the_only_split_is_taken_and_several_are_named(tmp_path: Path) -> None:
 
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.arrow").write_bytes(b"")
-    with pytest.raises(InputError, match=r"folder without files of records .* has a state\.json\)"):
+    with pytest.raises(InputError, match=r"has no file that can be read .* has a state\.json\)"):
         read_samples(tmp_path)
 
 
@@ -405,7 +405,7 @@ def test_the_files_of_a_folder_are_one_input(
         (row["id"], row["response"], None) for row in rows
     ]
     assert found[1].where == f"{tmp_path}/b.jsonl.gz:1"
-    assert "left out, files of other kinds: README.md" in capsys.readouterr().err
+    assert "left out files of other kinds: README.md" in capsys.readouterr().err
 
 
 def test_folders_named_for_a_value_give_records_that_field(tmp_path: Path) -> None:

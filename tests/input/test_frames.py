@@ -92,7 +92,7 @@ def test_rows_that_a_dataset_selects_are_the_ones_that_are_read() -> None:
     [
         (
             lambda: datasets.DatasetDict(dict.fromkeys("ab", datasets.Dataset.from_list(ROWS))),
-            "got the splits a, b; give one of them",
+            "got the splits a, b; pass one of them",
         ),
         (lambda: polars.DataFrame(ROWS).lazy(), r"LazyFrame; collect\(\) it first"),
         (lambda: pyarrow.Table.from_pylist(ROWS).to_reader(), r"read_all\(\) it first"),

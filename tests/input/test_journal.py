@@ -85,5 +85,5 @@ def test_other_files_are_no_journal(tmp_path: Path) -> None:
     assert not is_journal(tmp_path / "missing.jsonl")
     assert not is_journal(tmp_path)
     (tmp_path / "r.jsonl").write_text(json.dumps(START) + "\n")
-    with pytest.raises(ValueError, match="no ratings in it"):
+    with pytest.raises(ValueError, match="contains no ratings"):
         read_ratings(tmp_path / "r.jsonl")

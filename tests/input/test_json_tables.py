@@ -73,7 +73,7 @@ def test_a_table_of_unknown_names_is_read_with_the_names_of_the_user(tmp_path: P
 
 def test_rows_without_names_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps(CELLS))
-    with pytest.raises(InputError, match=r'without the names of columns; .* orient="records"'):
+    with pytest.raises(InputError, match=r'rows without column names; .* orient="records"'):
         list(read_samples(tmp_path / "x.json"))
 
 

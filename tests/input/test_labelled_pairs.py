@@ -51,7 +51,10 @@ def test_tables_with_other_names_and_another_word(tmp_path: Path) -> None:
             [row("entailment"), {"premise": "p", "label": 0}],
             "hypothesis: expected a text, got None",
         ),
-        ([row("entailment"), row("entailment")], "expected supported and other pairs, got 2"),
+        (
+            [row("entailment"), row("entailment")],
+            "expected both supported and unsupported pairs, got 2",
+        ),
         ([row("?")] * 9, "and 4 more"),
     ],
 )
@@ -68,6 +71,8 @@ def test_an_unknown_field_is_refused(tmp_path: Path) -> None:
 def test_a_field_that_no_row_has_is_named_once(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("passage,claim,label\na,b,1\nc,d,0\n")
-    words = "expected a field premise, or --field premise=COLUMN; it has passage, claim, label"
+    words = (
+        "expected a field premise, or --field premise=COLUMN; the file has passage, claim, label"
+    )
     with pytest.raises(InputError, match=words):
         read_pairs(path)

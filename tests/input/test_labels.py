@@ -100,7 +100,7 @@ def test_levels_give_words_an_order() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ([{"a": 1}], r"""'\{"a": 1\}' \(1\).*name a field in an object \(mark\.…\)"""),
+        ([{"a": 1}], r"""'\{"a": 1\}' \(1\).*name a field inside the object \(mark\.FIELD\)"""),
         ([[1]], r"'\[1\]' \(1\)"),
         (["inf", "1", "2", "3"], r"'inf' \(1\)"),
         ([1e300, 1, 2], "'1000000"),
@@ -111,7 +111,9 @@ def test_levels_give_words_an_order() -> None:
     ],
 )
 def test_what_is_no_label_is_refused_by_name(given: list[object], words: str) -> None:
-    with pytest.raises(InputError, match=f"label mark: does not say what is right: .*{words}"):
+    with pytest.raises(
+        InputError, match=f"label mark: it is not clear which labels mean right: .*{words}"
+    ):
         read_labels("mark", given)
 
 
@@ -131,9 +133,9 @@ def test_a_few_labels_that_cannot_be_read_are_left_out_and_named() -> None:
     assert result.undecided == [3, 4, 5, 6]
     assert result.unread.describe("labels mark").startswith(
         "labels mark: 4 of 20 cannot be read and are left out, the first at 'a3': "
-        "'unclear' (2), 'perhaps' (1), 'x' (1); --positive WORD names what is right"
+        "'unclear' (2), 'perhaps' (1), 'x' (1); name the label that means right with --positive"
     )
-    with pytest.raises(InputError, match="does not say what is right: 'other'"):
+    with pytest.raises(InputError, match="it is not clear which labels mean right: 'other'"):
         read_labels("mark", [*given, *["other"] * 3])
 
 
@@ -157,7 +159,7 @@ def test_words_for_cannot_tell_stay_out_unless_an_option_names_them() -> None:
     assert list(read_labels("human", words, positive=["unsure"]).values) == [0, 0, 1]
     assert list(read_labels("human", words, levels=["bad", "unsure", "good"]).values) == [2, 0, 1]
     with pytest.raises(
-        InputError, match=r"label human: does not say what is right: 'unsure' \(2\)"
+        InputError, match=r"label human: it is not clear which labels mean right: 'unsure' \(2\)"
     ):
         read_labels("human", ["unsure", None, "unsure"])
 
@@ -196,7 +198,7 @@ def test_a_positive_word_leaves_no_object_to_be_wrong() -> None:
 
 
 def test_an_object_under_a_name_that_says_what_is_wrong_is_refused_as_an_object() -> None:
-    with pytest.raises(InputError, match=r"name a field in an object \(hallucination"):
+    with pytest.raises(InputError, match=r"name a field inside the object \(hallucination"):
         read_labels("hallucination", [{"human": "yes"}])
 
 
@@ -205,7 +207,7 @@ def test_an_object_under_a_name_that_says_what_is_wrong_is_refused_as_an_object(
 def test_yes_under_a_name_that_says_what_is_wrong_is_not_guessed(
     name: str, given: list[object]
 ) -> None:
-    with pytest.raises(InputError, match=r"its name says what is wrong.*--positive"):
+    with pytest.raises(InputError, match=r"its name is about errors.*use --positive"):
         read_labels(name, given)
     assert list(read_labels(name, given, positive=["no"]).values) == [0, 1]
     assert list(read_labels(name, given, positive=["yes"]).values) == [1, 0]
@@ -224,7 +226,7 @@ def test_words_that_speak_for_themselves_need_no_name() -> None:
 
 def test_per_cent_from_a_share_on_is_refused() -> None:
     assert list(read_labels("mark", ["85%", "20%"], at_least=80).values) == [1, 0]
-    with pytest.raises(InputError, match=r"is per cent.*such as 80, got 0.8"):
+    with pytest.raises(InputError, match=r"is in per cent.*for example 80, got 0.8"):
         read_labels("mark", ["85%", "20%"], at_least=0.8)
 
 

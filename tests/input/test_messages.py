@@ -134,14 +134,14 @@ def test_data_that_a_tool_returns_is_one_passage_and_images_are_none() -> None:
 )
 def test_a_result_without_its_call_is_named(messages: list[Any], place: int) -> None:
     [fault] = read_samples([{"conversation": messages}])
-    message = f"conversation[{place}]: expected an earlier message with the call of a tool, '"
+    message = f"conversation[{place}]: expected an earlier message with the tool call '"
     assert str(fault).startswith(f"sample 1: {message}")
 
 
 @pytest.mark.parametrize(("calls", "kind"), [("x", '"x"'), ({"a": 1}, "an object"), (7, "7")])
 def test_calls_that_are_no_list_are_a_fault(calls: Any, kind: str) -> None:
     [fault] = read_samples([{"messages": [ASKED, {**SAID, "tool_calls": calls}]}])
-    message = "messages[1].tool_calls: expected a list of calls, got "
+    message = "messages[1].tool_calls: expected a list of tool calls, got "
     assert str(fault) == f"sample 1: {message}{kind}"
     # An empty field has no calls.
     empty: Any
@@ -152,9 +152,9 @@ def test_calls_that_are_no_list_are_a_fault(calls: Any, kind: str) -> None:
 @pytest.mark.parametrize(
     ("messages", "end"),
     [
-        ([ASKED, openai()[0]], "call of a tool"),
-        ([ASKED, anthropic()[0]], "call of a tool"),
-        ([ASKED, {**SAID, "content": "I will look."}, *openai()], "result of a tool"),
+        ([ASKED, openai()[0]], "tool call"),
+        ([ASKED, anthropic()[0]], "tool call"),
+        ([ASKED, {**SAID, "content": "I will look."}, *openai()], "tool result"),
         ([ASKED], "question"),
         ([ASKED, {**SAID, "content": " "}], "blank answer"),
     ],
@@ -412,7 +412,7 @@ def test_earlier_turns_of_a_trace_are_steps_too() -> None:
     messages[2]["parts"][0]["id"] = "gone"
     asked = chat(4, 1, **{"gen_ai.input.messages": json.dumps(messages)})
     [message] = faults([otlp(span(1), asked)])
-    expected = "expected a call of a tool for each result, none for 'gone'"
+    expected = "expected a tool call for each tool result, got none for 'gone'"
     assert message.endswith(f"span 'step 4' (s4): gen_ai.input.messages: {expected}")
     assert samples([otlp(span(1), tool(2, 1, SHOWN[0]), asked)])  # a span does not name its call
 

@@ -133,7 +133,7 @@ def test_faults_of_several_names_say_which_one(tmp_path: Path) -> None:
     row = {**ROW, "a": "['x', y]", "b": ["B.", {"title": "T"}]}
     [fault] = read_samples([row], fields={"documents": ["a", "b"]})
     assert isinstance(fault, InputFault)
-    assert "sample 1: a: is not a list" in str(fault)
+    assert "sample 1: a: cannot be read as a list" in str(fault)
     with pytest.raises(InputError, match="no record has c"):
         list(read_samples([row], fields={"documents": ["b", "c"]}))
     (tmp_path / "x.csv").write_text("question,b\nQ?,B\n")

@@ -31,7 +31,7 @@ from trustassay.input import InputError
 from trustassay.input.otlp import decode_messages
 
 HERE = Path(__file__).parent / "traces"
-NONE = "expected a message of OTLP with spans or log records (or it is cut)"
+NONE = "expected an OTLP message with spans or log records; the file may be truncated"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 

@@ -543,8 +543,8 @@ def test_addresses_scores_and_ids_are_no_text() -> None:
         ({"results": [{"text": ["a", 7]}, {"url": "u"}]}, "contexts[1].text: is missing"),
         ({"degrees": 20}, "contexts: expected a list of documents, got an object"),
         (7, "contexts: expected a list of documents, got 7"),
-        ('["a", b', 'contexts: is not a list; write one in a cell as ["one", "two"]'),
-        ("[{'text': 'a'", "contexts: is not a list"),
+        ('["a", b', 'contexts: cannot be read as a list; write the texts as JSON: ["one", "two"]'),
+        ("[{'text': 'a'", "contexts: cannot be read as a list"),
     ],
 )
 def test_faults_of_documents_are_named_in_every_form(

@@ -136,9 +136,9 @@ MESSAGES = [{"role": "user", "content": ASK}, {"role": "assistant", "content": R
         ),
         (
             MESSAGES[1],
-            'each record is one message; a chat is one record with all of them, in order: {"',
+            'each record is one message; expected one record per chat, with all its messages: {"',
         ),
-        ({"spanName": "llm", "text": "x", "more": "y"}, "it looks like a trace; spans are read"),
+        ({"spanName": "llm", "text": "x", "more": "y"}, "it looks like a trace; expected spans as"),
         ({"thread": [ASK, REPLY], "size": 2}, ""),
         ({"trace": "7", "ask": ASK, "reply": REPLY}, ""),
     ],

@@ -275,7 +275,7 @@ def test_lettucedetect_judges_by_the_context_or_the_whole_prompt() -> None:
 def test_ragtruth_s_answers_alone_name_the_file_with_the_questions() -> None:
     row = {"id": "0", "source_id": "7", "model": "m", "labels": [], "response": "It has 15."}
     (fault,) = read_samples([row])
-    assert "question: is missing (RAGTruth has it in source_info.jsonl" in str(fault)
+    assert "question: is missing (RAGTruth keeps it in source_info.jsonl" in str(fault)
 
 
 @pytest.mark.parametrize("more", [{"model": "m"}, {"sample_id": 3, "annotations": []}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_a_second_rating_of_the_same_rater_is_a_repeat(tmp_path: Path) -> None:
     assert [(one.item, one.repeat) for one in found.ratings] == [("a", 0), ("a", 1), ("b", 0)]
     named = read(tmp_path, "id,judge,score,repeat\na,j,4,x\na,j,5,y\nb,j,1,y\n")
     assert [(one.item, one.repeat) for one in named.ratings] == [("a", 0), ("a", 1), ("b", 0)]
-    with pytest.raises(ValueError, match=r"r.csv:3: 'j' rated 'a' twice at the repeat 'x'"):
+    with pytest.raises(ValueError, match=r"r.csv:3: 'j' rated 'a' twice with the repeat 'x'"):
         read(tmp_path, "id,judge,score,repeat\na,j,4,x\na,j,5,x\n")
 
 
@@ -51,7 +52,7 @@ def test_repeats_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     rows = "a,j,5,10\na,j,4,2\na,j,3,1\n"
     found = read(tmp_path, f"id,judge,score,repeat\n{rows}")
     assert [(one.value, one.repeat) for one in found.ratings] == [(5, 2), (4, 1), (3, 0)]
-    with pytest.raises(ValueError, match=r"r.csv:3: 'j' rated 'a' twice at the repeat '1.0'"):
+    with pytest.raises(ValueError, match=r"r.csv:3: 'j' rated 'a' twice with the repeat '1.0'"):
         read(tmp_path, "id,judge,score,repeat\na,j,4,1\na,j,5,1.0\n")
 
 
@@ -127,21 +128,29 @@ def test_words_are_categories_or_levels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        ("x,y\n1,2\n", {}, "expected a column item or id, or --field item=COLUMN; it has x, y"),
+        (
+            "x,y\n1,2\n",
+            {},
+            "expected a column item or id, or --field item=COLUMN; the file has x, y",
+        ),
         (
             "item,rater,rating\na,x,4\na,y,good\n",
             {},
             "r.csv:3: rating: expected a number.*got 'good'",
         ),
-        ("item,rater,rating\na,x,bad\n", {"levels": ["good"]}, "'bad' is not among the levels"),
+        (
+            "item,rater,rating\na,x,bad\n",
+            {"levels": ["good"]},
+            "expected one of the levels good, got 'bad'",
+        ),
         ("item,rater,rating\n,x,4\n", {}, "r.csv:2: expected an item and a rater"),
         ("item,rater,rating\n", {}, "contains no records"),
-        ("item,rater,rating\na,x,\n", {}, "no ratings in it"),
+        ("item,rater,rating\na,x,\n", {}, "contains no ratings"),
         ("item,words\na,good one\n", {}, "or a column of numbers for each rater"),
         ("item,ann\na,4\n", {"raters": ["anna"]}, "unknown column 'anna'; did you mean ann"),
         ("item,ann\na,4\n", {"fields": {"items": "x"}}, "unknown field of a rating 'items'"),
         ("item,ann\na,4\n", {"fields": {"item": "x"}}, "unknown column 'x'"),
-        ("item,ann,ann\na,4,4\n", {}, "names ann more than once"),
+        ("item,ann,ann\na,4,4\n", {}, "the header has ann more than once"),
         ("item,ann\na,4,5\n", {}, "r.csv:2: record: has 3 cells, but the header has 2"),
         ('item,ann\n"a,4\n', {}, "is not CSV"),
         ("item,rater,rating\na,x,-1e300\na,y,4\n", {}, "expected a number.*got '-1e300'"),
@@ -232,7 +241,8 @@ def test_levels_that_are_numbers_are_the_scale(tmp_path: Path, levels: list[str]
     found = read(tmp_path, "item,rater,rating\na,x,5\na,y,1.0\n", levels=levels)
     assert (found.scale, found.categories) == ((1, 2, 3, 4, 5), ())
     assert [one.value for one in found.ratings] == [5, 1]
-    with pytest.raises(InputError, match=r"r.csv:2: rating: '3.5' is not among the levels"):
+    message = f"r.csv:2: rating: expected one of the levels {', '.join(levels)}, got '3.5'"
+    with pytest.raises(InputError, match=re.escape(message)):
         read(tmp_path, "item,rater,rating\na,x,3.5\n", levels=levels)
 
 
@@ -246,8 +256,8 @@ def test_words_are_places_on_their_scale(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
-        (["5..1"], "lowest and the highest of at most 1000 levels, as 1..5, got 5..1"),
-        (["0..1000"], "at most 1000 levels"),
+        (["5..1"], "expected a range of 2 to 1000 levels, for example 1..5, got 5..1"),
+        (["0..1000"], r"a range of 2 to 1000 levels, for example 1..5, got 0..1000"),
         (["1", "2", "1.0"], "levels: 1.0 is named twice; expected each level once"),
         (["good", "poor", "Good"], "levels: good is named twice"),
     ],

@@ -474,7 +474,7 @@ def test_likelihoods_of_choices_are_no_response(likelihoods: Any) -> None:
     assert isinstance(located, LocatedSample)
     assert located.sample.response is None
     problem = Problem("response", "is missing (expected the text to assess)")
-    assert "response: is missing (filtered_resps holds no answer; log-likelihoods" in str(
+    assert "response: is missing (filtered_resps has log-likelihoods of choices" in str(
         located.use_original_names(problem)
     )
     assert located.find_unknown_fields([problem]) is None
@@ -562,7 +562,7 @@ def test_results_of_uqlm_have_resamples(tmp_path: Path, name: str, content: Any)
 def test_results_of_uqlm_without_prompts_say_what_to_add(tmp_path: Path) -> None:
     content = {"data": {"responses": [A], "sampled_responses": [SHOWN]}, "metadata": {}}
     [fault] = read(tmp_path, "x.json", content)
-    assert "question: is missing (uqlm writes no prompts where it only scores" in str(fault)
+    assert "question: is missing (uqlm writes no prompts when it only scores" in str(fault)
 
 
 def test_a_table_of_promptfoo_has_its_answers_below_the_prompt(tmp_path: Path) -> None:

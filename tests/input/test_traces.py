@@ -333,7 +333,7 @@ def test_the_note_says_what_was_taken_from_where(
     assert capsys.readouterr().err == (
         f"{path}: traces: question from gen_ai.input.messages of 'step 3' (1); "
         "response from gen_ai.output.messages of 'step 3' (1); passages (1); "
-        "left out, without a call of a model or a tool (1)\n"
+        "left out because they have no call of a model or a tool (1)\n"
     )
     with pytest.raises(InputError, match="contains no records"):
         list(read_samples(lines(tmp_path, [otlp(http)], "y.jsonl")))
@@ -341,7 +341,7 @@ def test_the_note_says_what_was_taken_from_where(
 
 # ---- faults ----
 
-CUT = "the trace is cut"
+CUT = "the trace is truncated"
 
 
 def changed(place: int, **fields: Any) -> list[Json]:
@@ -355,22 +355,22 @@ def changed(place: int, **fields: Any) -> list[Json]:
     [
         (changed(0, parentSpanId="s3"), "'step 1' (s1)", "parent: leads back to itself (a cycle)"),
         (changed(0, parentSpanId="s1"), "'step 1' (s1)", "parent: leads back to itself (a cycle)"),
-        (whole()[1:2], "'search' (s2)", f"parent: expected one in the file ({CUT}), got 's1'"),
-        (changed(0, endTimeUnixNano=""), "'step 1' (s1)", f"end: is missing: {CUT} before its end"),
+        (whole()[1:2], "'search' (s2)", f"parent: expected a span of the file, got 's1' ({CUT})"),
+        (changed(0, endTimeUnixNano=""), "'step 1' (s1)", f"end: is missing: {CUT}"),
         (
             whole()[:2],
             "'step 1' (s1)",
-            "question: is missing in the root and the last call of a model",
+            "question: is missing in the root and in the last model call",
         ),
         (
             [span(1), chat(2, 1, answer=" ")],
             "'step 2' (s2)",
-            "response: is missing in the last call of a model, 'step 2'",
+            "response: is missing in the last model call, 'step 2'",
         ),
         (
             changed(0, status={"code": 2, "message": "timeout"}),
             "'step 1' (s1)",
-            "output: is missing: it failed, 'timeout'",
+            "output: is missing: it failed ('timeout')",
         ),
     ],
 )

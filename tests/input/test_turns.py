@@ -231,7 +231,10 @@ def test_a_chat_without_any_answer_is_a_fault(tmp_path: Path) -> None:
     options = ("--entailer", "lexical", "--metric", "faithfulness")
     result = run_command("score", path, *options, cwd=tmp_path)
     assert result.returncode == 2
-    assert f"{path}:1: response: is missing (messages ends with a question" in result.stderr
+    assert (
+        f"{path}:1: response: is missing (the chat in messages ends with a question"
+        in result.stderr
+    )
 
 
 def test_generate_answers_the_last_question(tmp_path: Path) -> None:

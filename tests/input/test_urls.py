@@ -121,9 +121,15 @@ def test_a_fault_names_the_url_and_the_line(memory: Any) -> None:
             "nosuch://bucket/a.jsonl: cannot be opened: Protocol not known",
         ),
         ("memory://a.txt", "unknown kind of file, suffix .txt"),
-        ("s3://user:SECRET1@bucket/a.jsonl", "give it by the environment"),
-        ("https://host/a.jsonl?X-Amz-Signature=SECRET1", "give it by the environment"),
-        ("duckdb:SELECT * FROM 's3://b/a.parquet?sig=SECRET1'", "give it by the environment"),
+        ("s3://user:SECRET1@bucket/a.jsonl", "the run would store; use the environment"),
+        (
+            "https://host/a.jsonl?X-Amz-Signature=SECRET1",
+            "the run would store; use the environment",
+        ),
+        (
+            "duckdb:SELECT * FROM 's3://b/a.parquet?sig=SECRET1'",
+            "the run would store; use the environment",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_said_and_no_secret_told(

@@ -303,7 +303,7 @@ def test_messages_without_text_are_refused(content: Any) -> None:
     body = {**decisions(q="Is it?"), "input": [{"role": "user", "content": content}]}
     (reply,) = asked(URI.format("decisions", "http://127.0.0.1:9"), ("decisions", body))
     assert reply.status_code == 400
-    assert reply.json()["error"]["message"] == "input: expected a text, or messages of texts"
+    assert reply.json()["error"]["message"] == "input: expected a text, or messages with texts"
 
 
 def test_hostile_text_stays_text() -> None:

@@ -458,7 +458,7 @@ def test_alarms_are_not_hidden_by_a_run_that_was_damaged_later(
         ("hooks.example.org/SECRET", "begins with http:// or https://, got a text without ://"),
         ("ftp://hooks.example.org/SECRET", "http:// or https://, got ftp://hooks.example.org..."),
         ("https:/SECRET", "got a text without ://"),
-        ("https:///SECRET", "with the name of a host, got https://..."),
+        ("https:///SECRET", "with a host name, got https://..."),
         ("https://a..b/SECRET", "got https://a..b..."),
         ("https://host:99999/SECRET", "got https://host..."),
         ("https://host:0/SECRET", "a port from 1 to 65535, got https://host..."),

@@ -53,7 +53,7 @@ def test_from_texts_to_a_score(cli: Cli, corpus: Path, tmp_path: Path) -> None:
     ("arguments", "expected"),
     [
         (["--corpus", "nowhere"], "nowhere: no such file or folder"),
-        (["--corpus", "empty"], "empty: contains no file of a known kind"),
+        (["--corpus", "empty"], "empty: contains no file that can be read"),
         (["--corpus", "bad.jsonl"], "bad.jsonl:1: text: is missing"),
         ([], "give either --corpus"),
         (["--corpus", "texts", "--retriever", "bm25:texts"], "give either --corpus"),

@@ -159,4 +159,4 @@ def test_yes_no_questions_are_mostly_known_by_their_form_alone() -> None:
 def test_every_filter_is_explained() -> None:
     page = (Path(__file__).parents[2] / "docs/data.md").read_text(encoding="utf-8")
     for name in (*QUESTION_FILTERS, *REPLY_FILTERS, "duplicate", "no-reply"):
-        assert f"| `{name}` |" in page
+        assert f"\n* `{name}`: " in page

@@ -133,7 +133,7 @@ def test_named_sources() -> None:
         "mine": "python:m:o",
         "dbpedia": "dbpedia:http://h/sparql",
     }
-    with pytest.raises(ValueError, match="two are called 'pos'"):
+    with pytest.raises(ValueError, match="two have the name 'pos'"):
         resolve.resolve_sources("pos,pos")
-    with pytest.raises(ValueError, match="no source"):
+    with pytest.raises(ValueError, match="sources of distractors: expected at least one"):
         resolve.resolve_sources("")

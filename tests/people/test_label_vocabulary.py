@@ -134,7 +134,7 @@ def test_an_unknown_word_is_refused_by_every_command(run: Path, tmp_path: Path, 
         lambda: calibrate(run, ratings=file),
         lambda: read_labels(read_population([run], source, "answer", ()), source),
     ):
-        with pytest.raises(InputError, match=f"does not say what is right: '{word}'"):
+        with pytest.raises(InputError, match=f"it is not clear which labels mean right: '{word}'"):
             read()
 
 

@@ -189,7 +189,7 @@ def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
         ("scores", "no_such", r"--by: no sample has the field 'no_such'"),
         ("scores", "response", "response has a value of"),
         ("nosuch://x", None, "cannot be opened: Protocol not known"),
-        ("s3://user:SECRET@b/x", None, "give it by the environment"),
+        ("s3://user:SECRET@b/x", None, "the run would store; use the environment"),
         ("file.txt/x", None, "cannot be written"),
     ],
 )

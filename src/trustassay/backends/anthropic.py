@@ -36,7 +36,7 @@ class AnthropicChat(EndpointChat):
         """Return the parameters under Anthropic's names; raises :class:`CallError` for n > 1."""
         if request.n > 1:
             raise self.build_refusal(
-                "returns one reply per request; ask again, with another repeat"
+                "returns one reply per request; send the request again with another repeat"
             )
         temperature = request.temperature
         return {

@@ -72,17 +72,20 @@ class Bm25:
         """
         content = read_manifest(folder)
         if content is None:
-            message = f"is not a finished index (it has no {MANIFEST}); build it"
+            message = f"is not a finished index (it has no {MANIFEST}); build it again"
             raise BackendError(f"{folder}: {message}")
         # Queries are analysed by today's rules, and would silently miss the words of an older
         # index.
         if content["analysis"] != ANALYSIS:
-            raise BackendError(f"{folder}: was built with other rules ({content['analysis']})")
+            raise BackendError(
+                f"{folder}: was built with other text rules ({content['analysis']}); remove it to "
+                "have it built again"
+            )
         for name, size in content["files"].items():
             path = folder / name
             # tantivy would notice only later that a copy cut a file short.
             if not path.is_file() or path.stat().st_size != size:
-                raise _build_damage_error(folder, f"{name} is not complete")
+                raise _build_damage_error(folder, f"{name} is incomplete")
         try:
             index = _import_tantivy().Index.open(str(folder))
             index.register_tokenizer("words", _build_analyzer())
@@ -331,7 +334,7 @@ def bm25_retriever(
     path = Path(path)
     if read_manifest(path) is not None:
         if index or words is not None:
-            message = "is already an index; index and words are options for a corpus"
+            message = "is already an index; only a corpus has the options index and words"
             raise BackendError(f"{path}: {message}")
         return _open_current(path)
     # Without this check its files would be read as a corpus.
@@ -373,8 +376,8 @@ def _open_current(folder: Path) -> Bm25:
             changed = True
         if changed:
             raise BackendError(
-                f"{folder}: {source} has changed since it was indexed; name the corpus and "
-                f"index={folder} to build it again"
+                f"{folder}: {source} has changed since it was indexed; name it to build the index "
+                f"again: bm25:{source}?index={folder}"
             )
     return Bm25.open(folder)
 

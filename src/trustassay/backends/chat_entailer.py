@@ -107,7 +107,9 @@ def split_entailment_options(uri: str) -> tuple[str, EntailmentOptions]:
             result[name] = value
         elif name in ("repeats", "max_tokens"):
             if not value.isdecimal():
-                raise UnknownNameError(f"option {name} of an entailer cannot be {value!r}")
+                raise UnknownNameError(
+                    f"option {name} of an entailer: expected 1 or more, got {value!r}"
+                )
             result[name] = int(value)
         else:
             model_options.append(option)
@@ -237,11 +239,11 @@ class ChatEntailer:
         chances = []
         for reply in await asyncio.gather(*map(ask, requests)):
             if (chance := compute_yes_probability(reply)) is None:
-                message = "the model gives no probabilities of its first token"
+                message = "the model returns no probabilities for its first token"
                 if reply.logprobs:
                     beginning = " ".join(reply.text.split())[:MAX_SHOWN_CHARACTERS]
                     message = (
-                        f"neither yes nor no is a likely first token; it begins with {beginning!r}"
+                        f"neither yes nor no is a likely first token; the reply is {beginning!r}"
                     )
                 raise UnparsedError(f"{self.name}: {message}")
             chances.append(chance)
@@ -257,7 +259,8 @@ class ChatEntailer:
             message = "the reply names none of supports, contradicts and neither"
             if len(replies) > 1:
                 message = (
-                    f"{read.count(None)} of {len(replies)} replies name none of them; one reads"
+                    f"{read.count(None)} of {len(replies)} replies name none of supports, "
+                    "contradicts and neither; one of them"
                 )
             raise UnparsedError(f"{self.name}: {message}: {beginning!r}")
         return Entailment(*(counts[verdict] / counts.total() for verdict in ENTAILMENT_LABELS))

@@ -115,7 +115,7 @@ def _find_files(root: Path) -> list[Path]:
         result = [] if root.is_dir() else [root]
     except OSError as error:
         raise InputError(f"{str(root)[:200]}: cannot be read ({error.strerror})") from error
-    fault = "is not a corpus" if result else "contains no file of a known kind"
+    fault = "is not a corpus" if result else "contains no file that can be read"
     # Hidden files and folders are skipped, such as `.git` and editors' copies.
     for folder, folders, names in os.walk(root):  # a file holds none
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -148,7 +148,7 @@ def _read_passages(files: list[Path], words: int | None) -> Iterator[Passage]:
                 faults.append(f"{location}: {result}")
                 # A wrong format gives a fault in every record; twenty show the pattern.
                 if len(faults) == MAX_FAULTS:
-                    last_line = "... the remaining records were not read"
+                    last_line = "... the remaining records were not checked"
                     raise InputError("\n".join([*faults, last_line]))
             else:
                 count += 1
@@ -206,7 +206,7 @@ def _read_record_passages(path: Path) -> Iterator[tuple[str, Passage | str]]:
             yield raw.where, _build_passage(raw.record, f"{path.name}:{number}")
         else:
             problems = "; ".join(map(str, raw.problems))
-            yield raw.where, problems or "record: expected an object with text"
+            yield raw.where, problems or "record: expected an object with the field text"
 
 
 def _build_passage(record: Mapping[str, Any], default_id: str) -> Passage | str:
@@ -223,8 +223,8 @@ def _build_passage(record: Mapping[str, Any], default_id: str) -> Passage | str:
         if field == "text" and not (value and value.strip()):
             if value is not None:
                 return f"{name}: is blank"
-            fields_present = ", ".join(map(str, record))[:80] or "no field"
-            return f"text: is missing (expected {' or '.join(names)}; has {fields_present})"
+            fields_present = ", ".join(map(str, record))[:80] or "no fields"
+            return f"text: is missing (expected {' or '.join(names)}; it has {fields_present})"
         result[field] = clean(value or "")
     return Passage(result["id"] or default_id, result["text"], result["title"])
 
@@ -246,13 +246,13 @@ def _read_table(path: Path, delimiter: str) -> Iterator[RawRecord]:
             header = [cell.strip() for cell in next(rows, [])]
             if not set(header) & set(_COLUMN_NAMES["text"]):
                 expected = " or ".join(_COLUMN_NAMES["text"])
-                message = f"the first line is not a header with a column {expected}"
-                raise InputError(f"{path}:1: {message}; it reads {' '.join(header)[:80]!r}")
+                message = f"expected a header with a column {expected} in the first line"
+                raise InputError(f"{path}:1: {message}, got {' '.join(header)[:80]!r}")
             for row in rows:
                 where = f"{path}:{rows.line_num}"
                 lines.begin_row(f"{path}:{rows.line_num + 1}")
                 if len(row) > len(header):
-                    message = f"has {len(row)} cells, but the header has {len(header)}"
+                    message = f"has {len(row)} cells, but the header has {len(header)} columns"
                     yield RawRecord(where, None, (Problem("record", message),))
                 elif any(row):
                     # A short row lacks its last cells; csv has no other form of an absent value

@@ -176,7 +176,7 @@ def _read_count(usage: Any, key: str) -> int | None:
 def build_sglang_error(name: str) -> CallError:
     """Return the error of an address whose ``/v1/decisions`` is SGLang's own."""
     return CallError(
-        f"{name}: this /v1/decisions is SGLang's own, which is not OpenAI's; "
+        f"{name}: this server speaks SGLang's format of /v1/decisions, not OpenAI's; "
         f"use systemone:{name.removeprefix('decisions:')}",
         "closed",
     )
@@ -240,7 +240,7 @@ def parse_request(wire: str, body: Any) -> DecisionRequest:
     state = _read_state(body.get(state_key), state_key)
     raw = body.get("questions")
     if not isinstance(raw, Mapping if wire == "systemone" else list):
-        kind = "an object with ids" if wire == "systemone" else "a list"
+        kind = "an object whose keys are ids" if wire == "systemone" else "a list"
         raise ValueError(f"questions: expected {kind}")
     if not 1 <= len(raw) <= MAX_QUESTIONS:
         raise ValueError(f"questions: expected 1 to {MAX_QUESTIONS}, got {len(raw)}")
@@ -267,7 +267,7 @@ def _read_state(value: Any, where: str) -> str:
         for part in parts:
             text = part.get("text") if isinstance(part, Mapping) else None
             if not isinstance(text, str):
-                raise ValueError(f"{where}: expected a text, or messages of texts")
+                raise ValueError(f"{where}: expected a text, or messages with texts")
             texts.append(text)
     return "\n\n".join(texts)
 
@@ -279,7 +279,7 @@ def _parse_question(
     kinds = {word: kind for kind, word in _TYPES[wire].items()}
     kind = kinds.get(str(item.get("type"))) if isinstance(item, Mapping) else None
     if kind is None:
-        raise ValueError(f"{where}.type: expected {', '.join(kinds)}")
+        raise ValueError(f"{where}.type: expected one of {', '.join(kinds)}")
     instructions = item.get("instructions")
     if wire == "systemone" and isinstance(instructions, Mapping | list):
         instructions = json.dumps(instructions, ensure_ascii=False)

@@ -70,7 +70,7 @@ class Encoder:
             onnxruntime = telemetry.import_onnxruntime()
         except ImportError as error:
             raise BackendError(
-                f"a package that the embedded models need cannot be imported ({error}); "
+                f"the embedded models need a package that cannot be imported ({error}); "
                 "install trustassay again"
             ) from error
         options = onnxruntime.SessionOptions()
@@ -170,7 +170,9 @@ def read_card(folder: Path | None = None) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise BackendError(f"the embedded models are damaged: {error}") from error
+        raise BackendError(
+            f"the files of the embedded models are damaged ({error}); install trustassay again"
+        ) from error
     return content
 
 
@@ -585,7 +587,9 @@ def load_embedded_model(kind: str, version: str = "", threads: int | None = None
         BackendError: a version is requested that is not the installed one.
     """
     if version not in ("", carried := str(read_card()["version"])):
-        raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")
+        raise BackendError(
+            f"embedded:{version} is not installed; this trustassay has embedded:{carried}"
+        )
     if kind == "entailer":
         return EmbeddedEntailer(threads)
     return EmbeddedEmbedder(threads) if kind == "embedder" else EmbeddedTokenEmbedder(threads)

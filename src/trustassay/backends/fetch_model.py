@@ -50,7 +50,7 @@ def fetch_model(model: RecommendedModel, *, check: bool = False) -> bool:
     path = model.path
     if path.exists():
         if fault := _find_fault(model, path, check=check):
-            message = f"remove it, and run trustassay models get {model.name}"
+            message = f"remove it, then run trustassay models get {model.name}"
             raise BackendError(f"{path} has {fault}: {message}")
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,9 @@ def fetch_model(model: RecommendedModel, *, check: bool = False) -> bool:
         # The lock on the partial file keeps two processes from appending to it.
         file = open_locked(part, wait=False, private=False)
     except BlockingIOError:
-        raise BackendError(f"another process is fetching {model.name} to {part}") from None
+        raise BackendError(
+            f"another process is downloading {model.name} to {part}; wait until it has finished"
+        ) from None
     with name_in_errors(part), file:
         # Another process may have finished while this one waited for the lock.
         if path.exists():
@@ -69,13 +71,15 @@ def fetch_model(model: RecommendedModel, *, check: bool = False) -> bool:
         needed, free = model.bytes - _file_size(file), shutil.disk_usage(path.parent).free
         if needed > free:
             needed_mb, free_mb = needed / BYTES_PER_MB, free / BYTES_PER_MB
-            sizes = f"{needed_mb:,.0f} MB are needed, and {free_mb:,.0f} MB are free"
+            sizes = f"it needs {needed_mb:,.0f} MB, but only {free_mb:,.0f} MB are free"
             raise BackendError(f"{model.name} does not fit into {path.parent}: {sizes}")
         # The digest is computed over the complete file, since parts may stem from several calls.
         asyncio.run(_fetch(model, file))
         if fault := _find_fault(model, part):
             part.unlink()
-            raise BackendError(f"{model.address} sent another file, which has {fault}; removed it")
+            raise BackendError(
+                f"{model.address} sent a different file ({fault}); the download was removed"
+            )
         # Renaming is atomic, so the final name never holds an incomplete file.
         part.replace(path)
     return True
@@ -131,8 +135,8 @@ async def _fetch(model: RecommendedModel, file: IO[bytes]) -> None:
                     reason = f"{model.address}: {error or type(error).__name__}"
                     if failed == MAX_TRIES_WITHOUT_PROGRESS:
                         raise BackendError(
-                            f"{reason}; {size:,} of {model.bytes:,} bytes are here: run the same "
-                            "command again to go on"
+                            f"{reason}; {size:,} of {model.bytes:,} bytes are downloaded: run the "
+                            "same command again to continue"
                         ) from None
                     wait_s = WAIT_S * 2 ** (failed - 1)
                     tell(f"{reason}; trying again in {wait_s:g} s")
@@ -161,16 +165,16 @@ async def _resume(
         # Range not satisfiable: the partial file does not belong to this file any more.
         elif response.status == 416:
             file.truncate(0)
-            raise RetryableFetchError(f"cannot go on from byte {start:,}, starting over")
+            raise RetryableFetchError(f"cannot continue at byte {start:,}, starting over")
         # Timeouts, rate limits and server errors pass.
         elif response.status in (408, 425, 429) or response.status >= 500:
             raise RetryableFetchError(f"{response.status} {response.reason}")
         else:
-            message = f"{response.status} {response.reason}, expected the file"
-            raise BackendError(f"{model.address}: {message}; HF_ENDPOINT may name a mirror")
+            message = f"expected the file, got {response.status} {response.reason}"
+            raise BackendError(f"{model.address}: {message}; set HF_ENDPOINT to use a mirror")
         if total != model.bytes:
-            length = "unknown length" if total is None else f"{total:,} bytes"
-            message = f"a file of {length}, expected {model.bytes:,} bytes"
+            length = "one of unknown length" if total is None else f"{total:,} bytes"
+            message = f"expected a file of {model.bytes:,} bytes, got {length}"
             raise BackendError(f"{model.address}: {message}")
         if response.status == 200:
             start = file.truncate(0)
@@ -196,7 +200,7 @@ async def _request(
                 f"{url.scheme}://{url.host}{url.path}"  # without what may be a signature
             )
             raise BackendError(
-                f"{model.address}: leads to {address_without_query}, expected https://..."
+                f"{model.address}: redirects to {address_without_query}, expected https://..."
             )
         response = await session.get(
             url,

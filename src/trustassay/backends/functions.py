@@ -89,8 +89,8 @@ class FunctionEntailer(_Function):
             entailment, neutral, contradiction = map(float, value)
         except (TypeError, ValueError):
             raise BackendError(
-                f"{self.name} returned {value!r:.60}; expected a bool, a probability, or "
-                "three probabilities"
+                f"{self.name} returned {value!r:.60}; expected a bool, a probability or three "
+                "probabilities (entailment, neutral, contradiction)"
             ) from None
         return entailment, neutral, contradiction
 
@@ -290,15 +290,18 @@ _WRAPPERS: Mapping[str, tuple[Any, Any]] = {
 }
 """Kinds of backends that may be functions: an object's protocol, and a function's class."""
 _OBJECT_PROTOCOLS: Mapping[str, tuple[type, str]] = {
-    "decision model": (DecisionModel, "a decision model with name and adecide"),
-    "token embedder": (TokenEmbedder, "a token embedder with name and token_vectors"),
-    "retriever": (Retriever, "a retriever with name and search"),
+    "decision model": (DecisionModel, "a decision model (an object with name and adecide)"),
+    "token embedder": (TokenEmbedder, "a token embedder (an object with name and token_vectors)"),
+    "retriever": (Retriever, "a retriever (an object with name and search)"),
     "linker": (
         EntityLinker,
-        "a linker with name and link(texts), which returns a list of entities for each text (id, "
-        "name, start, end)",
+        "a linker (an object with name and link(texts), which returns for each text a list of "
+        "entities with id, name, start, end)",
     ),
-    "distractors": (SubstituteSource, "a source of distractors with name and substitutes"),
+    "distractors": (
+        SubstituteSource,
+        "a source of distractors (an object with name and substitutes)",
+    ),
 }
 """Kinds of backends that must be objects: their protocol, and its description."""
 _ENDPOINT_METHODS = {"embedder": "avectors", "linker": "alink", "distractors": "asubstitutes"}
@@ -355,7 +358,8 @@ def check_labels(entailer: Entailer, *, labels: int = 3, advice: str = "") -> No
         chances = rows[:, column]  # the pair of this label has the column's number
         if column < labels and chances[column] <= np.delete(chances, column).max():
             raise BackendError(
-                f"{entailer.name}: the labels look wrong: P({label}) of an entailed, a neutral "
-                f"and a contradicted pair is {chances[0]:.3f}, {chances[1]:.3f}, {chances[2]:.3f}"
+                f"{entailer.name}: its labels look wrong: P({label}) of an "
+                "entailed, a neutral and a contradicted test pair is "
+                f"{chances[0]:.3f}, {chances[1]:.3f}, {chances[2]:.3f}"
                 f"{advice}"
             )

@@ -35,7 +35,7 @@ class GeminiChat(EndpointChat):
         parts = address.model.split("/")
         # An empty part, "." or ".." would change the path of the URL.
         if not all(part.strip(".") for part in parts):
-            raise BackendError(f"gemini: {address.model!r} is not the name of a model")
+            raise BackendError(f"gemini: {address.model!r} is not a valid name of a model")
         parts = parts if parts[0] in COLLECTIONS else ["models", *parts]
         self.path = f"/v1beta/{'/'.join(quote(part, safe='') for part in parts)}:generateContent"
 

@@ -169,7 +169,7 @@ class _GgufHeader:
         try:
             version, tensors, pairs = self._read_numbers("IQQ")
             if version not in (2, 3):
-                raise BackendError(f"it is a GGUF file of version {version}; 2 and 3 can be read")
+                raise BackendError(f"expected a GGUF file of version 2 or 3, got {version}")
             result = {
                 self._read_text(): self._read_value(self._read_numbers("I")[0])
                 for _ in range(pairs)
@@ -182,9 +182,9 @@ class _GgufHeader:
                 (dimensions,) = self._read_numbers("I")
                 last = max(last, self._read_numbers(f"{dimensions}QIQ")[-1])
         except (struct.error, OverflowError, UnicodeDecodeError, KeyError, MemoryError):
-            raise BackendError("it is cut or damaged: its head cannot be read") from None
+            raise BackendError("it is truncated or damaged: its header cannot be read") from None
         if self._at + last >= len(self._data):
-            message = f"it is cut: {len(self._data):,} bytes, and tensors begin behind its end"
+            message = f"it is truncated: its tensors go beyond its {len(self._data):,} bytes"
             raise BackendError(message)
         return result
 
@@ -272,26 +272,26 @@ class GgufChat:
                 raise BackendError(f"template={template} is unknown; use auto or none")
             result = GgufFile.read(path)
             if file not in (None, result.identity):
-                raise BackendError(
-                    f"it is another file ({result.identity}) than was named ({file})"
-                )
+                raise BackendError(f"expected the file {file}, got {result.identity}")
             if template == "auto" and not result.has_template:
                 raise BackendError(
-                    "it has no chat template, as base models have none; a chat can be laid out as "
-                    f"plain text: gguf:{path}?template=none"
+                    "it has no chat template, so it may be a base model; to send chats as plain "
+                    f"text: gguf:{path}?template=none"
                 )
             # 2. Choose the length of the context.
             trained = result.of_model("context_length") or DEFAULT_CONTEXT_TOKENS
             self.context = min(DEFAULT_CONTEXT_TOKENS, trained) if context is None else context
             if self.context > trained:
-                message = f"context={self.context}: the model was trained for {trained} tokens"
-                raise BackendError(message)
+                raise BackendError(
+                    f"context={self.context}: expected at most {trained}, the context that the "
+                    "model was trained with"
+                )
             # 3. Compare the memory with what is free: the system might otherwise kill the process.
             self.memory = result.memory(self.context * parallel)
             free = read_free_memory()
             if free is not None and self.memory > free:
                 raise BackendError(
-                    f"it takes about {gigabytes_text(self.memory)} of memory, and "
+                    f"it needs about {gigabytes_text(self.memory)} of memory, but only "
                     f"{gigabytes_text(free)} are free; try a smaller file, or a smaller "
                     "?context= or ?parallel="
                 )
@@ -364,7 +364,7 @@ class GgufChat:
             result = [token.logprob for token in reply.logprobs or ()]
             ended = reply.finish == "stop"
             if reply.text != option or len(result) + ended != reply.reply_tokens:
-                message = f"its tokens do not spell {shorten(option)!r}, or split a character"
+                message = f"its tokens cannot spell {shorten(option)!r} exactly"
                 raise CallError(f"{self.name}: {message}", "refused")
             rows.append(result)
         return rows
@@ -444,8 +444,8 @@ class GgufChat:
             return BackendError(f"{self.name}: {' '.join(str(error.get('message')).split())[:300]}")
         return BackendError(
             f"{self.name}: a prompt of {error.get('n_prompt_tokens')} tokens and {job.least} for "
-            f"the reply do not fit the context of {self.context}; give more by ?context=N: "
-            f"{shorten(job.text)!r}"
+            f"the reply do not fit the context of {self.context} tokens; raise it with "
+            f"?context=N: {shorten(job.text)!r}"
         )
 
 
@@ -477,8 +477,8 @@ def _load_server(path: Path, context: int, parallel: int, threads: int | None) -
             return server
         except RuntimeError:
             raise BackendError(
-                "llama.cpp cannot load it: it is cut or damaged, or of a kind that xllamacpp "
-                f"{xllamacpp.__version__} does not know"
+                "llama.cpp cannot load it: it is truncated or damaged, or xllamacpp "
+                f"{xllamacpp.__version__} does not support this kind of model"
             ) from None
 
 

@@ -75,14 +75,15 @@ def find_obstacle(file: GgufFile) -> str | None:
     """Return why a file cannot be read with OpenVINO here; ``None`` if it can."""
     architecture = file.values.get("general.architecture")
     if architecture not in ARCHITECTURES:
-        return f"OpenVINO reads {', '.join(ARCHITECTURES)} here, and the file has {architecture}"
+        known = ", ".join(ARCHITECTURES)
+        return f"expected a model of architecture {known} for OpenVINO, got {architecture}"
     widths = [file.of_model(name) for name in ("embedding_length", "feed_forward_length")]
     if not all(isinstance(width, int) and width % GROUP_SIZE == 0 for width in widths):
-        return f"OpenVINO needs layers of a multiple of {GROUP_SIZE} inputs here"
+        return f"OpenVINO needs layers with a multiple of {GROUP_SIZE} inputs"
     memory, free_memory = file.size * MEMORY_FACTOR, read_free_memory()
     if free_memory is not None and memory > free_memory:
-        sizes = f"{gigabytes_text(memory)} of memory, and {gigabytes_text(free_memory)} are free"
-        return f"it takes about {sizes}"
+        free_text = gigabytes_text(free_memory)
+        return f"it needs about {gigabytes_text(memory)} of memory, but only {free_text} are free"
     folder = find_folder(file)
     if not folder.exists():
         try:
@@ -93,7 +94,7 @@ def find_obstacle(file: GgufFile) -> str | None:
         # The graph as OpenVINO writes it is on the disk at the same time.
         needed = file.size * (STORED_SIZE_FACTOR + GRAPH_SIZE_FACTOR)
         if needed > free:
-            sizes = f"{gigabytes_text(needed)} are needed, and {gigabytes_text(free)} are free"
+            sizes = f"it needs {gigabytes_text(needed)}, but only {gigabytes_text(free)} are free"
             return f"it cannot be prepared in {folder.parent}: {sizes}"
     return None
 
@@ -140,7 +141,7 @@ class OpenvinoReader:
                 raise BackendError(message)
             result = GgufFile.read(path)
             if file not in (None, result.identity):
-                message = f"it is another file ({result.identity}) than was named ({file})"
+                message = f"expected the file {file}, got {result.identity}"
                 raise BackendError(message)
             if obstacle := find_obstacle(result):
                 raise BackendError(f"{obstacle}; try engine=llama.cpp")
@@ -195,12 +196,12 @@ class OpenvinoReader:
     def _find_fault(self, request: ChatRequest, tokens: int) -> str | None:
         """Return why a request cannot be answered; ``None`` if it can."""
         if request.max_tokens != 1 or request.logprobs is None or request.n != 1 or request.schema:
-            return "engine=openvino gives the first token of a reply, and no more"
+            return "engine=openvino only gives the first token of a reply; try engine=llama.cpp"
         if tokens > self.context:
             beginning = shorten(request.messages[-1].content)
             return (
-                f"a prompt of {tokens} tokens does not fit the context of {self.context}; give "
-                f"more by ?context=N: {beginning!r}"
+                f"a prompt of {tokens} tokens does not fit the context of {self.context} tokens; "
+                f"raise it with ?context=N: {beginning!r}"
             )
         return None
 
@@ -341,7 +342,7 @@ class FirstTokenModel:
         states = np.asarray(outputs[0])
         # Seen with ONEDNN_MAX_CPU_ISA: no error, and an empty result.
         if states.shape[:2] != ids.shape:
-            raise BackendError("OpenVINO returned no result; engine=llama.cpp may")
+            raise BackendError("OpenVINO returned no result; try engine=llama.cpp")
         return states
 
 
@@ -358,7 +359,7 @@ def prepare_model(file: GgufFile) -> Path:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     size = gigabytes_text(file.size * STORED_SIZE_FACTOR)
-    tell(f"preparing {file.path.name} for OpenVINO, once: {size} in {folder.parent}")
+    tell(f"preparing {file.path.name} for OpenVINO (only once): {size} in {folder.parent}")
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         first, second = Path(scratch) / "first", Path(scratch) / "second"
         first.mkdir()
@@ -402,12 +403,12 @@ def _write_with_exact_weights(file: GgufFile, source: Path, folder: Path) -> Non
     # The last matrix is the head, which OpenVINO reads exactly.
     matrices = _find_matrices(model)[:-1]
     if len(matrices) != len(names) or not tensors.keys() >= set(names):
-        raise BackendError("OpenVINO builds another graph from it than was expected")
+        raise BackendError("OpenVINO builds a different graph from it than expected")
     for matrix, name in zip(matrices, names, strict=True):
         weights = dequantize(tensors[name].data, tensors[name].tensor_type)
         # The order within a layer is the same in all of them.
         if name.startswith("blk.0.") and not _is_same(matrix, weights):
-            raise BackendError(f"OpenVINO uses another matrix in the place of {name}")
+            raise BackendError(f"OpenVINO uses a different matrix in place of {name}")
         matrix.input(1).replace_source_output(_build_weights(weights))
     model.validate_nodes_and_infer_types()
     openvino.save_model(model, folder / "openvino_model.xml", compress_to_fp16=False)

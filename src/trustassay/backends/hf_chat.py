@@ -265,7 +265,8 @@ class HuggingFaceChat(hf_loading.HubModel):
         architectures = config.architectures or ()
         if not any(kind.endswith(_GENERATIVE_SUFFIXES) for kind in architectures):
             raise BackendError(
-                f"it is not a model that generates text: {', '.join(architectures) or 'unknown'}"
+                "expected a model that generates text, got the architecture "
+                f"{', '.join(architectures) or 'unknown'}"
             )
         # 1. Load the model.
         self._is_encoder_decoder = bool(config.is_encoder_decoder)
@@ -365,8 +366,8 @@ class HuggingFaceChat(hf_loading.HubModel):
         least = 1 if request.max_tokens is None else length_limit
         if prompt_length + least > self._limit or len(prompt) > self._limit:
             raise BackendError(
-                f"a prompt of {len(prompt)} tokens and {least} for the reply do not fit the "
-                f"{self._limit} that this model reads: {shorten(chat_to_text(request.messages))!r}"
+                f"a prompt of {len(prompt)} tokens and {least} for the reply exceed the model's "
+                f"limit of {self._limit} tokens: {shorten(chat_to_text(request.messages))!r}"
             )
         return min(length_limit, self._limit - prompt_length)
 
@@ -477,8 +478,8 @@ class HuggingFaceChat(hf_loading.HubModel):
         longest = max(map(len, read), default=0)
         if self._limit is not None and max(longest, len(start)) > self._limit:
             raise BackendError(
-                f"a prompt of {len(start)} tokens and its longest option do not fit the "
-                f"{self._limit} that this model reads"
+                f"a prompt of {len(start)} tokens and its longest option exceed the model's limit "
+                f"of {self._limit} tokens"
             )
         # Logits are only needed from the end of the shortest beginning on.
         least = min((len(before) for before, _ in pairs), default=0)

@@ -127,7 +127,7 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
             self._limit = hf_loading.find_max_input_tokens(self._model, self._tokenizer)
         blocks = self._model.config.num_hidden_layers
         if layer is not None and not 0 <= layer <= blocks:
-            raise BackendError(f"{self.name}: has {blocks} layers, but no layer {layer}")
+            raise BackendError(f"{self.name}: expected a layer from 0 to {blocks}, got {layer}")
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Return the tokens and vectors of each text; may be called from several threads.
@@ -144,8 +144,8 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
             # A text of tokens cannot be averaged over parts, so it must fit.
             if self._limit is not None and max(lengths, default=0) > self._limit:
                 raise BackendError(
-                    f"a text of {max(lengths)} tokens is longer than the {self._limit} that this "
-                    "model reads"
+                    f"a text of {max(lengths)} tokens exceeds the model's limit of {self._limit} "
+                    "tokens"
                 )
             for batch in hf_loading.split_in_batches(lengths, self._batch_tokens):
                 states = self._compute_states([inputs[i] for i in batch])

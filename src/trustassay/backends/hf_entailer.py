@@ -62,7 +62,7 @@ class HuggingFaceEntailer(hf_loading.HubModel):
         with hf_loading.errors_in_one_line(self.name, Exception):
             self._kind = _load_kind(model, self._device, self._dtype, labels, check)
         if check:
-            advice = "; give the model's own order with ?labels=..., or load it with ?check=no"
+            advice = "; name its labels in order with ?labels=..., or skip this test with ?check=no"
             check_labels(self, labels=len(self._kind.columns), advice=advice)
 
     def scores(self, pairs: Pairs) -> Probabilities:
@@ -108,7 +108,9 @@ class _Classifier:
         # ?labels= may have named more or fewer than the model has.
         if len(self.columns) != model.config.num_labels:
             outputs = model.config.num_labels
-            raise BackendError(f"{len(self.columns)} labels for a model of {outputs} outputs")
+            raise BackendError(
+                f"expected {outputs} labels, one for each output, got {len(self.columns)}"
+            )
         self.limit = hf_loading.find_max_input_tokens(model, tokenizer)
         # Asked for, as transformers 5 leaves them out for some models that were trained with them.
         types = getattr(model.config, "type_vocab_size", 0)
@@ -144,14 +146,17 @@ class _Classifier:
         # With less than a quarter, windows would be too small to hold a fact.
         if 4 * room < available:
             raise BackendError(
-                f"a hypothesis of {len(hypothesis_ids)} tokens leaves room for {max(room, 0)} "
-                f"tokens of its premise, which has {len(premise_ids)}; this model reads "
-                f"{self.limit} in total, and a quarter is reserved for the premise"
+                f"a hypothesis of {len(hypothesis_ids)} tokens is too long: it leaves "
+                f"{max(room, 0)} of the model's {self.limit} tokens for the premise "
+                f"({len(premise_ids)} tokens), which needs at least a quarter"
             )
         # The premise follows a few special tokens.
         begin = next((i for i in range(8) if ids[i : i + len(premise_ids)] == premise_ids), None)
         if begin is None:
-            raise BackendError("its tokenizer encodes a long premise differently in a pair")
+            raise BackendError(
+                "its tokenizer encodes a premise in a pair differently, so long premises cannot "
+                "be split"
+            )
         end = begin + len(premise_ids)
         return [
             {
@@ -188,7 +193,7 @@ class _OneOrZero:
         differ = [i for i, (a, b) in enumerate(zip(one_ids, zero_ids, strict=False)) if a != b]
         start = model.config.decoder_start_token_id
         if not differ or start is None:
-            raise BackendError('this encoder-decoder model cannot be asked for a "1" or a "0"')
+            raise BackendError('this encoder-decoder model cannot answer with "1" or "0"')
         self.prefix = [start, *one_ids[: differ[0]]]
         self.choices = [one_ids[differ[0]], zero_ids[differ[0]]]
 
@@ -250,9 +255,8 @@ def find_label_columns(labels: Sequence[str]) -> tuple[int, ...]:
     distinct = len(columns) == len(set(columns)) == len(labels)
     if not distinct or len(labels) < 2 or 0 not in columns:
         raise BackendError(
-            f"its labels are called {', '.join(labels)}; give their meaning, in the model's own "
-            "order, with ?labels=entailment,neutral,contradiction or "
-            "?labels=entailment,not_entailment"
+            f"its labels {', '.join(labels)} are unclear; name their meanings in the same order "
+            "with ?labels=entailment,neutral,contradiction or ?labels=entailment,not_entailment"
         )
     return tuple(columns)
 

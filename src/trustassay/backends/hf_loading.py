@@ -132,8 +132,8 @@ def safetensors_only() -> Iterator[None]:
         if "safetensors" not in str(error):
             raise
         raise BackendError(
-            "it has no safetensors weights, and pickled ones (.bin), which can run code, are not "
-            "loaded; save it again with save_pretrained(...) of a recent version of transformers"
+            "it has no safetensors weights, and pickled ones (.bin) are not loaded because they "
+            "can run code; save it again with save_pretrained(...) of a recent transformers"
         ) from error
 
 
@@ -198,7 +198,7 @@ def errors_in_one_line(name: str, kind: type[Exception]) -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         message = re.sub(r"\bhf_\w{8,}", "hf_***", (lines or [type(error).__name__])[0])[:300]
         if "trust_remote_code" in str(error):
-            message = "it contains its own code, which trustassay does not run"
+            message = "it needs code from its repository, which trustassay does not run"
         hint = "; try a smaller ?batch_tokens=" if "out of memory" in message else ""
         raise BackendError(f"{name}: {message}{hint}") from error
 

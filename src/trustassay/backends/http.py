@@ -119,7 +119,7 @@ async def _pieces(response: aiohttp.ClientResponse, encoding: str) -> AsyncItera
             yield part
         return
     if encoding not in _WINDOW_BITS:
-        raise BodyError(f"encoded as {encoding[:40]!r}, which was not requested")
+        raise BodyError(f"encoded as {encoding[:40]!r}, expected gzip, deflate or plain")
     unpacker = zlib.decompressobj(_WINDOW_BITS[encoding])
     first = True
     while part := await response.content.readany():
@@ -135,7 +135,7 @@ async def _pieces(response: aiohttp.ClientResponse, encoding: str) -> AsyncItera
             raise BodyError(f"incomplete {encoding} data ({error})") from None
     # Without the end of its stream, the body was cut.
     if not unpacker.eof and not first:
-        raise BodyError(f"incomplete {encoding} data (it ends too early)")
+        raise BodyError(f"incomplete {encoding} data (they end too early)")
 
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -280,7 +280,8 @@ def check_address(address: str, name: str) -> str:
     # As text first: urlsplit drops line breaks, and leaves a malformed password in the host.
     if "@" in re.split("[/?#]", address.partition("://")[2], maxsplit=1)[0]:
         raise BackendError(
-            f"{name}: the address contains a password; put the key in an environment variable"
+            f"{name}: the address contains a password; remove it and set the key in an "
+            "environment variable"
         )
     expected = ""
     try:
@@ -292,13 +293,13 @@ def check_address(address: str, name: str) -> str:
             expected = "that begins with http:// or https://"
         # IDNA: no label is empty or too long.
         elif not (_HOST.fullmatch(host) and host.encode("idna")):
-            expected = "with the name of a host"
+            expected = "with a host name"
         elif parts.port == 0:
             expected = "with a port from 1 to 65535"
         elif "#" in address:
             expected = "without #"
     except ValueError:
-        expected = "such as https://HOST or http://HOST:PORT"
+        expected = "of the form https://HOST or http://HOST:PORT"
     if expected:
         short = shorten_address(address)
         raise BackendError(f"{name}: expected an address {expected}, got {short}")
@@ -482,12 +483,12 @@ class HttpEndpoint:
                 return status, response.headers, self._redact(body.decode("utf-8", "replace"))
         # From here on, each kind of error says whether and how the call is tried again.
         except OversizedError:
-            message = f"the reply has more than {max_bytes:,} bytes (max_reply)"
+            message = f"the reply has more than {max_bytes:,} bytes (allow more with ?max_reply=)"
             raise self._error(message, "oversized") from None
         except BodyError as error:
             raise self._error(f"the reply is {error}", "malformed") from None
         except aiohttp.ClientPayloadError:
-            raise self._error("the connection broke off during the reply", "connection") from None
+            raise self._error("the connection was lost during the reply", "connection") from None
         except (aiohttp.ClientError, OSError) as error:
             cause = getattr(error, "os_error", error)
             message = getattr(cause, "strerror", None) or str(cause) or type(error).__name__
@@ -544,8 +545,8 @@ class HttpEndpoint:
     def _describe_key(self) -> str:
         """Say which variable has the key that was sent, or would have it."""
         if self._key:
-            return f"it refuses the key in {self.address.key}"
-        return f"no key: {self.address.key or 'its variable'} is not set"
+            return f"it rejects the key in {self.address.key}"
+        return f"no key: {self.address.key or 'its environment variable'} is not set"
 
     def _error_of_status(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
         """Return the error for a status other than success."""

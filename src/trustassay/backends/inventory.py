@@ -121,13 +121,13 @@ def _choose_kind_of_object(candidate: Any) -> str:
 
 def _try_chat(model: Any) -> str:
     """Ask a chat model, and return a remark."""
-    remark = f", takes {gigabytes_text(model.memory)} of memory" if hasattr(model, "memory") else ""
+    remark = f", needs {gigabytes_text(model.memory)} of memory" if hasattr(model, "memory") else ""
     # A local model has no connection to close, and no time limit.
     if isinstance(model, LocalChatModel):
         model.replies([REQUEST])
         return remark
     reply = run_blocking(model, run_in_time(model, model.reply(REQUEST)))
-    return remark + (f", without {', '.join(reply.dropped)}" if reply.dropped else "")
+    return remark + (f", does not accept {', '.join(reply.dropped)}" if reply.dropped else "")
 
 
 def _try_entailer(entailer: Any) -> str:
@@ -137,7 +137,7 @@ def _try_entailer(entailer: Any) -> str:
         return ""
     check_labels(entailer)
     has_probabilities = entailer.scores(CHECK_PAIRS[:1])[0].max() < 1
-    return ", with probabilities" if has_probabilities else ", with verdicts and no probabilities"
+    return ", with probabilities" if has_probabilities else ", with verdicts only, no probabilities"
 
 
 def _try_embedder(embedder: Any) -> str:
@@ -208,9 +208,11 @@ def _describe_endpoint(scheme: Scheme, used_for: str) -> BackendState:
         address = scheme.address("MODEL")
     except BackendError as error:  # what the environment says of the address
         return BackendState(scheme.form, used_for, f"broken: {error}", broken=True)
-    state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
+    state = "yes, without a key"
+    if address.key:
+        state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
     if os.environ.get(find_base_variable(address.scheme)):
-        state += f"; asks {address.base}"
+        state += f"; base URL {address.base}"
     return BackendState(scheme.form, used_for, state)
 
 
@@ -299,7 +301,7 @@ def _test_embedder(backend: Any) -> None:
     if not np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-4):
         raise BackendError("its vectors are not of length 1")
     if vectors[0] @ vectors[1] <= vectors[0] @ vectors[2]:
-        raise BackendError("its vectors do not distinguish subjects")
+        raise BackendError("its vectors do not tell sentences on different subjects apart")
 
 
 _TESTED: dict[str, dict[str, Callable[[Any], None]]] = {

@@ -324,11 +324,11 @@ def load_plugin(entry: EntryPoint) -> list[Scheme]:
     try:
         # Two packages, or a package and trustassay, have the same scheme.
         if earlier:
-            raise ValueError(f"{earlier[0].package or 'trustassay'} has this scheme already")
+            raise ValueError(f"{earlier[0].package or 'trustassay'} already defines this scheme")
         entry.load()
         result = [known_scheme for known_scheme in schemes() if known_scheme.name == entry.name]
         if not result:
-            raise ValueError("it describes no such scheme")
+            raise ValueError("it defines no scheme of this name")
     except (Exception, SystemExit) as error:
         for key in set(_SCHEMES) - before:
             del _SCHEMES[key]
@@ -383,8 +383,8 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
         return UnknownNameError(f"unknown {what}: an address does not name a model; {advice}")
     if is_decision_model(choice):
         return UnknownNameError(
-            f"{name}: a decision model answers with probabilities and writes no text; it can be "
-            "--entailer, --second, or the --judge of judge and pairwise"
+            f"{name}: a decision model returns probabilities, not text; use it as --entailer, "
+            "as --second, or as --judge of the metrics judge and pairwise"
         )
     for known_scheme in schemes_by_name.values():
         if known_scheme.models and re.match(known_scheme.models, choice, re.IGNORECASE):
@@ -396,7 +396,7 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
         if known_scheme.name == name and known_scheme.package
     ]:
         kinds = " and ".join(KINDS[known_scheme.kind] for known_scheme in of_package)
-        message = f"{name}: {of_package[0].package} has it as {kinds}, and not as {what}"
+        message = f"{name}: {of_package[0].package} defines it for {kinds}, not for {what}"
         return UnknownNameError(message)
     # Suggestions are limited to schemes of this kind. The schemes of the papers are loaded to know
     # theirs; those of other packages are suggested by name, since they may not load.

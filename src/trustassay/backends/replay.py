@@ -32,7 +32,7 @@ from trustassay.errors import BackendError, did_you_mean
 _HEADER = b"SQLite format 3\0"
 _PARAMETERS = ("temperature", "max_tokens", "seed", "stop", "n", "logprobs")
 _LINE = ("prompt", "messages", "reply", "repeat", "model")
-_TO_DO = "take the options with which it was recorded, or a model that can be asked"
+_TO_DO = "use the options of the recorded run, or a model that can be asked"
 
 Messages = tuple[Message, ...]
 
@@ -106,7 +106,7 @@ class ReplayChat:
             if known_as and other.reply != stored.reply:
                 raise BackendError(
                     f"{stored.where}: reply: differs from the reply to the same prompt in "
-                    f"{other.where}; number them with repeat"
+                    f"{other.where}; number the replies in the field repeat"
                 )
         same_request.append(stored)
 
@@ -125,7 +125,7 @@ class ReplayChat:
             raise self._missing_reply_error(request)
         if len(replies) > 1:
             models = " and ".join(sorted({stored.model for stored in replies.values()}))
-            raise self._build_error(request, f"{len(replies)} different replies, of {models}, to")
+            raise self._build_error(request, f"{len(replies)} different replies (by {models}) to")
         (reply,) = replies
         if (reply_count := 1 + len(reply.others)) < request.n:
             raise self._build_error(request, f"{reply_count} replies instead of {request.n} to")
@@ -136,7 +136,7 @@ class ReplayChat:
         message = "no reply"
         if repeats := [r for messages, r in self._replies if messages == request.messages]:
             had = ", ".join(map(str, sorted(repeats)[:10]))
-            message += f" with repeat {request.repeat}, but with {had},"
+            message += f" with repeat {request.repeat} (only with {had})"
         return self._build_error(request, f"{message} to", f"; {_TO_DO}")
 
     def _build_error(self, request: ChatRequest, message: str, end: str = "") -> BackendError:
@@ -200,7 +200,9 @@ def read_run_replies(path: Path) -> Iterator[RecordedReply]:
                     _extract_parameters(request_fields),
                 )
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
-        raise BackendError(f"{path}: is not a run's file of calls ({error})") from None
+        raise BackendError(
+            f"{path}: expected the file of calls of a run, calls.sqlite ({error})"
+        ) from None
     finally:
         connection.close()
 
@@ -230,7 +232,7 @@ def _read_messages(value: Any, where: str) -> Messages:
     for i, item in enumerate(value):
         pair = (item.get("role"), item.get("content")) if isinstance(item, dict) else item
         if not (isinstance(pair, list | tuple) and [type(part) for part in pair] == [str, str]):
-            raise _form_error(f"{where}[{i}]", "role and content", item)
+            raise _form_error(f"{where}[{i}]", "an object with role and content", item)
         messages.append(Message(*pair))
     return tuple(messages)
 
@@ -258,7 +260,7 @@ def _read_reply(value: Any, where: str) -> Reply:
                 reply_fields["logprobs"], reply_fields["text"]
             )
         except (LookupError, TypeError, ValueError, zlib.error):
-            expected = "[token, logprob, alternatives] of each token"
+            expected = "a list of [token, logprob, alternatives]"
             raise _form_error(f"{where}: logprobs", expected, reply_fields["logprobs"]) from None
     return Reply(**reply_fields)
 

@@ -108,7 +108,9 @@ def resolve_sources(choice: Any) -> dict[str, Any]:
                 name = re.split("[:?]", source, maxsplit=1)[0]
         if not name or name in sources:
             message = (
-                f"two are called {name!r}; NAME=URI gives another name" if name else "no source"
+                f"two have the name {name!r}; rename one with NAME=URI"
+                if name
+                else "expected at least one"
             )
             raise UsageError(f"sources of distractors: {message}")
         sources[name] = uri

@@ -39,7 +39,7 @@ def scale_to_unit(name: str, texts: Sequence[str], returned: Any) -> Vectors:
         place = int(np.flatnonzero(lengths == 0)[0])
         raise BackendError(
             f"{name} returned a vector of length 0 for text {place + 1} of {len(texts)}, "
-            f"{shorten(texts[place], 60)!r}: a cosine with it is not defined"
+            f"{shorten(texts[place], 60)!r}, so it has no cosine"
         )
     is_off = np.abs(lengths - 1) > UNIT_TOLERANCE
     if is_off.any():

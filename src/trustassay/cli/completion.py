@@ -13,10 +13,10 @@ VARIABLE = "_TRUSTASSAY_COMPLETE"
 def completion(
     shell: Annotated[
         Literal["bash", "zsh", "fish"],
-        typer.Argument(help="The shell that is to complete commands."),
+        typer.Argument(help="The shell to write the script for."),
     ],
 ) -> None:
-    """Print a script that makes a shell complete commands and options at the Tab key.
+    """Print a script with which a shell completes commands and options at the Tab key.
 
     \b
     trustassay completion bash >> ~/.bashrc

@@ -15,6 +15,7 @@ from trustassay.runs.options import (
     RecordOptions,
     SpendingOptions,
 )
+from trustassay.text.numbers import amount, verb
 
 
 @with_options
@@ -23,15 +24,17 @@ def generate(  # noqa: PLR0913 - one argument an option
     *,
     model: common.NeededModels,
     out: Annotated[
-        Path, Flag("--out", "The answered questions to write, JSON Lines.", group=OUTPUT)
+        Path, Flag("--out", "File for the answered questions (JSON Lines).", group=OUTPUT)
     ],
     answers: AnswerOptions,
     repeats: Annotated[int, Flag("--repeats", "Answers per question.", default=1, least=1)],
-    again: Annotated[bool, Flag("--again", "Also answer questions that already have an answer.")],
+    again: Annotated[
+        bool, Flag("--again", "Also answer questions that already have an answer in the input.")
+    ],
     records: RecordOptions,
     spending: Annotated[SpendingOptions, Only("cache", "budget", "calls_at_once")],
 ) -> None:
-    """Answer a file of questions. Run a stopped command again to continue: replies are cached.
+    """Answer a file of questions with a model. To continue a stopped run, repeat the command.
 
     \b
     trustassay generate questions.jsonl --model openai:gpt-4o-mini \\
@@ -65,20 +68,24 @@ def generate(  # noqa: PLR0913 - one argument an option
     total = result.written + len(result.failed)
     # What the answers lack, each with the number of all that were asked.
     if result.cut:
-        message = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
-        say(f"{result.cut:,} of {total:,} {message}")
+        were = verb(result.cut, "was", "were")
+        message = f"{were} cut at {answering.max_tokens} tokens; allow more with --max-tokens"
+        say(f"{result.cut:,} of {amount(total, 'answer')} {message}")
     if result.without_tokens:
-        message = "answers have no log-probabilities: the model gave none, or those of another text"
-        say(f"{result.without_tokens:,} of {total:,} {message}")
+        have = verb(result.without_tokens, "has", "have")
+        message = f"{have} no log-probabilities: the model returned none, or none that fit the text"
+        say(f"{result.without_tokens:,} of {amount(total, 'answer')} {message}")
     if result.empty:
-        say(f"{result.empty:,} of {total:,} answers were empty")
+        were = verb(result.empty, "was", "were")
+        say(f"{result.empty:,} of {amount(total, 'answer')} {were} empty")
     if result.written:
-        say(f"{result.written:,} answers in {out}")
+        say(f"{amount(result.written, 'answer')} in {out}")
     if not result.written and (result.failed or result.left_out):
-        complain(f"no question was answered; {out} was not written")
+        complain(f"no question was answered, so {out} was not written")
     if result.failed:
         if (more := len(result.failed) - common.FAILURES_SHOWN) > 0:
             complain(f"  ... and {more:,} more")
-        complain(f"failed: {len(result.failed):,}; run the same command again to retry only these")
+        failed = amount(len(result.failed), "answer")
+        complain(f"{failed} failed; run the same command again to retry only these")
     if not result.written and (result.failed or result.left_out):
         raise typer.Exit(1)

@@ -81,7 +81,7 @@ def read_pages() -> list[GuidePage]:
         if path.relative_to(folder).parts[0] != "api"
     ]
     if not result:
-        raise UsageError(f"no pages of the guide in {folder}; install trustassay again")
+        raise UsageError(f"{folder}: the pages of the guide are missing; install trustassay again")
     return result
 
 
@@ -145,10 +145,10 @@ MAX_PAGES_SHOWN = 5
 def help_command(
     words: Annotated[
         list[str] | None,
-        Flag("WORDS", "What to look for, or the name of a page, which is then printed."),
+        Flag("WORDS", "Words to search for, or the name of a page to print."),
     ],
 ) -> None:
-    """Search the guide, which is installed with the program; without words, list its pages.
+    """Search the guide that is installed with trustassay; without words, list its pages.
 
     \b
     trustassay help compare two models
@@ -166,9 +166,11 @@ def help_command(
     query = " ".join(words)
     result = search(query, list(pages.values()))[:MAX_PAGES_SHOWN]
     if not result:
-        raise UsageError(f"no page has {query!r}; `trustassay help` lists the pages")
+        raise UsageError(
+            f"no page of the guide contains {query!r}; `trustassay help` lists the pages"
+        )
     for page in result:
         typer.echo(f"{page.name}: {page.title}")
         for line in textwrap.wrap(find_excerpt(page, query), 92)[:2]:
             typer.echo(f"    {line}")
-    typer.echo(f"\nto read one: trustassay help {result[0].name}")
+    typer.echo(f"\nto read a page: trustassay help {result[0].name}")

@@ -12,7 +12,7 @@ from trustassay.report.terminal import one_line, print_json, say, show_table
 from trustassay.runs.options import (
     Flag,
 )
-from trustassay.text.numbers import gigabytes_text
+from trustassay.text.numbers import amount, gigabytes_text
 
 UNNAMED = "list"
 """The command of ``trustassay models`` that runs if none is named."""
@@ -37,27 +37,29 @@ def models(
         list[str] | None,
         Flag(
             "[URI]...",
-            "Send each of these a small request and show how long it took: openai:MODEL, "
-            "hf:ID-or-path, lexical, ... Put chat=, embedder= or entailer= before a URI to "
-            "choose what it is tried as.",
+            "Backends to try, for example openai:MODEL, hf:ID-or-path, lexical. Each one gets a "
+            "small request, and its time is shown. Put chat=, embedder= or entailer= before a URI "
+            "to choose how it is tried.",
         ),
     ],
     check: Annotated[
         bool,
         Flag(
-            "--check", "Load each backend that needs no name, run its self-test, measure its speed."
+            "--check",
+            "Load each backend that needs no model name, run its self-test, measure its speed.",
         ),
     ],
     plugins: Annotated[
         bool,
         Flag(
-            "--plugins", "List what installed packages add: schemes of backends, metrics, commands."
+            "--plugins",
+            "List what installed packages add: backend schemes, metrics, commands.",
         ),
     ],
 ) -> None:
-    """List the backends that work here and the keys that are set; try the backends given.
+    """List the backends, the packages that they lack and the keys that are set; try some.
 
-    `trustassay models get NAME` fetches a recommended judge; without NAME it lists them.
+    `trustassay models get NAME` downloads a recommended judge; without NAME it lists them.
 
     \b
     trustassay models --check
@@ -70,7 +72,7 @@ def models(
     if plugins:
         plugin_list = list(inventory.iterate_plugins())
         if not plugin_list:
-            say("no installed package adds schemes, metrics or commands")
+            say("no installed package adds backend schemes, metrics or commands")
             return
         texts = ["name", "kind", "package", "used for"]
         rows = [
@@ -79,7 +81,7 @@ def models(
         ]
         show_table(texts, rows, texts)
         if broken_count := sum(plugin.broken for plugin in plugin_list):
-            say(f"{broken_count} of these cannot be loaded")
+            say(f"{broken_count} of these cannot be loaded; the last column says why")
             raise typer.Exit(1)
         return
     # A backend is tried only if the user asks for it: loading a model takes time.
@@ -95,7 +97,7 @@ def models(
         rows.append([*cells, *([result.load, result.speed] if timed else [])])
     show_table([*texts, *(["load", "speed"] if timed else [])], rows, texts)
     if broken_count:
-        say(f"{broken_count} of these failed but should work here")
+        say(f"{amount(broken_count, 'backend')} failed; the column `available` says why")
         raise typer.Exit(1)
 
 
@@ -104,19 +106,23 @@ def models(
 def get(
     *,
     name: Annotated[
-        str | None, Flag("NAME", "A model of the list, which is shown without a name.")
+        str | None, Flag("NAME", "The model to download. Without it, the models are listed.")
     ],
     check: Annotated[
         bool,
-        Flag("--check", "Compare the SHA-256 also of a file that is here already; else its size."),
+        Flag(
+            "--check",
+            "Also check the SHA-256 of a file that was downloaded before; by default only its "
+            "size is checked.",
+        ),
     ],
     as_json: common.Json,
 ) -> None:
-    """Fetch a recommended model, which then serves by its name; without a name, list them.
+    """Download a recommended model, which you can then use by name; without a name, list them.
 
-    From the Hugging Face hub, or its mirror that HF_ENDPOINT names, into TRUSTASSAY_MODELS, else
-    ~/.local/share/trustassay/models. It goes on where it stopped, and checks the whole file. No
-    other command fetches one of these models.
+    The file comes from the Hugging Face hub, or from its mirror in HF_ENDPOINT, and is stored in
+    TRUSTASSAY_MODELS, or else in ~/.local/share/trustassay/models. A stopped download continues
+    where it stopped, and the whole file is checked. No other command downloads these models.
 
     \b
     trustassay models get
@@ -131,7 +137,7 @@ def get(
 
     if name is None:
         result = load_recommended().values()
-        texts = ["name", "what it is", "licence", "measured as a judge"]
+        texts = ["name", "model", "licence", "measured as a judge"]
         rows = [
             (
                 *(
@@ -144,7 +150,7 @@ def get(
             )
             for entry in result
         ]
-        show_table([*texts, "size", "here"], rows, texts)
+        show_table([*texts, "size", "downloaded"], rows, texts)
         if as_json:
             print_json({"models": [entry.to_dict() for entry in result]})
         return
@@ -155,18 +161,19 @@ def get(
     # A file that cannot be used here is not worth a download of gigabytes.
     if fault and not model.path.exists():
         raise BackendError(
-            f"{name} is not downloaded, since nothing here can run it: {fault}; then run the same "
+            f"{name} is not downloaded, because it cannot run here yet: {fault}; then run the same "
             "command again"
         )
     needed, free = estimate_weight_memory(model.bytes), read_free_memory()
     # Only a warning, since memory may be free when the model is loaded.
     if free is not None and needed > free:
-        sizes = f"{gigabytes_text(needed)} of memory, and {gigabytes_text(free)} are free now"
-        say(f"{name} takes {sizes}")
+        sizes = f"{gigabytes_text(needed)} of memory, but only {gigabytes_text(free)} are free now"
+        say(f"{name} needs {sizes}")
     say(f"{name} ({model.size}, {model.licence}) from {model.address}")
     # A file of the right size is not fetched again; ``--check`` verifies its digest.
-    outcome = "fetched and checked" if fetch_model(model, check=check) else "it was here already"
-    say(f"{outcome}: {model.path}; to use it: --second {name}, --entailer {name}, --judge {name}")
+    outcome = "downloaded and checked" if fetch_model(model, check=check) else "already downloaded"
+    use = f"--second {name}, --entailer {name} or --judge {name}"
+    say(f"{outcome}: {model.path}; to use it: {use}")
     if fault:
         say(f"{name}: {fault}")
     if as_json:

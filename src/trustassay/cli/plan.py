@@ -28,7 +28,7 @@ def plan(  # noqa: PLR0913
     backends: BackendChoices,
     out: Annotated[
         Path | None,
-        Flag("--out", "The folder of the run, if it was already started.", group=OUTPUT),
+        Flag("--out", "Folder of the run, if it was already started.", group=OUTPUT),
     ],
     turns: Turns,
     records: RecordOptions,
@@ -38,9 +38,9 @@ def plan(  # noqa: PLR0913
     spending: Annotated[SpendingOptions, Only("prices")],
     as_json: common.Json,
 ) -> None:
-    """Show what a run would need: calls, tokens, money and time for each metric. Calls no model.
+    """Show the calls, tokens, money and time that a run would need, by metric. Calls no model.
 
-    Calls that are already stored count with their stored replies, and cost nothing.
+    Calls whose replies are already stored cost nothing.
 
     \b
     trustassay plan asked.jsonl --model openai:gpt-4o-mini --prices prices.json

@@ -68,7 +68,8 @@ class NoAnswer(NamedTuple):
     span: TraceSpan
     """The span at which a message points."""
     message: str = (
-        "is missing in the root and the last call of a model: the trace is cut, or without texts"
+        "is missing in the root and in the last model call: the trace is truncated, or was "
+        "recorded without texts"
     )
     """What is wrong with the response."""
     is_missing: bool = True
@@ -268,13 +269,14 @@ def _choose_last(
         return _explain_nothing(tree, calls)
     text = tree.find_answer(last)
     if not text:
-        reason = f": it failed, {last.error[:200]!r}" if last.error else ""
-        return NoAnswer(last, f"is missing in the last call of a model, {last.name[:80]!r}{reason}")
+        reason = f", which failed ({last.error[:200]!r})" if last.error else ""
+        return NoAnswer(last, f"is missing in the last model call, {last.name[:80]!r}{reason}")
     if rivals := tree.find_rivals(last):
-        return _explain_doubt(tree, last, f"{_list_names([last, *rivals])} ran side by side")
+        return _explain_doubt(tree, last, f"{_list_names([last, *rivals])} ran at the same time")
     if not is_prose(text) and (earlier := tree.find_answer_given_to(last)):
         doubt = (
-            f"{last.name[:60]!r} was given that of {earlier.name[:60]!r}, and returns no sentence"
+            f"{last.name[:60]!r} received the output of {earlier.name[:60]!r} and returned no "
+            "sentence"
         )
         return _explain_doubt(tree, last, doubt)
     return AnswerChoice(last, text, last if last.kind == MODEL else tree.find_writer(text))
@@ -302,8 +304,8 @@ def _choose_named(tree: SpanTree, name: str) -> AnswerChoice | NoAnswer:
     for span in reversed(spans):
         if text := tree.find_answer(span):
             return AnswerChoice(span, text, span if span.kind == MODEL else tree.find_writer(text))
-    problem = "no output in text" if spans else "no span"
-    message = f"is missing: {problem} of the name {name[:80]!r} (--answer-span)"
+    problem = "no text output of a span" if spans else "no span"
+    message = f"is missing: {problem} named {name[:80]!r} (--answer-span)"
     message = f"{message}; {describe_output_names(tree.spans)}"
     return NoAnswer(tree.roots[-1], message, is_missing=False)
 
@@ -312,12 +314,13 @@ def _explain_nothing(tree: SpanTree, calls: Sequence[TraceSpan]) -> NoAnswer:
     models = [span for span in tree.spans if span.kind == MODEL]
     if not models or calls:
         return NoAnswer(tree.roots[-1])
-    doubt = f"each call of a model looks like a helper ({_list_names(models)})"
+    doubt = f"every model call looks like a helper ({_list_names(models)})"
     return _explain_doubt(tree, models[-1], doubt)
 
 
 def _explain_doubt(tree: SpanTree, span: TraceSpan, doubt: str) -> NoAnswer:
-    request = f"name the span with the answer (--answer-span); {describe_output_names(tree.spans)}"
+    outputs = describe_output_names(tree.spans)
+    request = f"name the span with the answer (--answer-span NAME); {outputs}"
     return NoAnswer(span, f"is not certain: {doubt}; {request}", is_missing=False)
 
 

@@ -141,8 +141,8 @@ class AnswerTable:
         values = list(dict.fromkeys(score.value for score in scores))
         if len(values) > 1:
             raise InputError(
-                f"{row.where}: has {len(values)} values of {name}: {values[:3]}; expected one an "
-                "answer"
+                f"{row.where}: expected one value of {name} for an answer, got {len(values)}: "
+                f"{values[:3]}"
             )
         return values[0] if values else None
 

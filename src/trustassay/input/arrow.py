@@ -135,9 +135,7 @@ class Columns:
             lengths_by_name = ", ".join(
                 f"{k} {n:,}" for k, n in zip(self.columns, lengths, strict=True)
             )
-            raise InputError(
-                f"{FRAME}: expected columns of one length, got the lengths {lengths_by_name}"
-            )
+            raise InputError(f"{FRAME}: expected columns of the same length, got {lengths_by_name}")
         self._length = max(lengths, default=0)
 
     def __len__(self) -> int:
@@ -176,7 +174,7 @@ def read_frame(source: Any, fields: Mapping[str, str]) -> Iterator[RawRecord] | 
     if library == "datasets" and kind.__name__.endswith("DatasetDict"):
         if len(source) != 1:
             split_names = ", ".join(map(str, source)) or "(none)"
-            raise InputError(f"expected one split, got the splits {split_names}; give one of them")
+            raise InputError(f"expected one split, got the splits {split_names}; pass one of them")
         return read_frame(next(iter(source.values())), fields)
     if library == "datasets" and kind.__name__ in {"Dataset", "IterableDataset"}:
         return _read_dataset_rows(source, fields)

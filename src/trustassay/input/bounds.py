@@ -86,7 +86,7 @@ def read_document(stream: IO[bytes], name: str, longest_line: int) -> bytes:
     max_bytes = DOCUMENT_LINES * longest_line * MIB_BYTES
     content = stream.read(max_bytes + 1)
     if len(content) > max_bytes:
-        message = "is loaded as a whole (JSON Lines is not) and"
+        message = "is read as a whole (JSON Lines would be read by line), and"
         raise InputError(f"{name}: {message} {describe_excess(longest_line, DOCUMENT_LINES)}")
     return content
 

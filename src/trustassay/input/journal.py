@@ -67,7 +67,7 @@ class Journal:
         if name not in rubrics:
             name_received = "" if name is None else f", got {name[:40]!r}"
             raise InputError(
-                f"{self.path}: holds the ratings of {len(rubrics)} rubrics; expected --field "
+                f"{self.path}: has ratings of {len(rubrics)} rubrics; expected --field "
                 f"rating=RUBRIC with one of {', '.join(rubrics)}{name_received}"
             )
         lines = [(where, line) for where, line in self.lines if line.get(RUBRIC) == name]
@@ -113,10 +113,10 @@ def read_journal(path: Path) -> Journal:
     for where, content, line in read_complete_lines(path):
         if content.get(ACTION) == START:
             if lines or start:
-                raise InputError(f"{where}: a second first line; each file is of one `annotate`")
+                raise InputError(f"{where}: expected one start line in a file, got a second one")
             start = content
         elif not all(isinstance(content.get(name), str) for name in ("rater", "item")):
-            raise InputError(f"{where}: expected an item and a rater")
+            raise InputError(f"{where}: expected the fields item and rater")
         else:
             lines.append((where, content))
         # Counted so that a writer can cut off the rest before it appends.
@@ -137,14 +137,18 @@ def read_complete_lines(path: Path) -> Iterator[tuple[str, dict[str, Any], bytes
         for number, line in enumerate(iter_lines(file, LONGEST_LINE_MIB), 1):
             where = f"{path}:{number}"
             if line is None:
-                raise InputError(f"{where}: damaged (is too long); restore or remove it")
+                raise InputError(f"{where}: the line is damaged (too long); restore or remove it")
             # Cut off by a crash, or still being written.
             if not line.endswith(b"\n"):
                 return
             try:
                 content = json.loads(line)
             except (ValueError, RecursionError):
-                raise InputError(f"{where}: damaged (is not JSON); restore or remove it") from None
+                raise InputError(
+                    f"{where}: the line is damaged (not JSON); restore or remove it"
+                ) from None
             if not isinstance(content, dict):
-                raise InputError(f"{where}: damaged (expected an object); restore or remove it")
+                raise InputError(
+                    f"{where}: the line is damaged (expected an object); restore or remove it"
+                )
             yield where, content, line

@@ -61,8 +61,8 @@ def read_pairs(
     for name in ("premise", "hypothesis", "label"):
         if rows and column_names[name] not in columns:
             raise InputError(
-                f"{path}: expected a field {column_names[name]}, or --field {name}=COLUMN; it has "
-                f"{', '.join(columns)}"
+                f"{path}: expected a field {column_names[name]}, or --field {name}=COLUMN; the "
+                f"file has {', '.join(columns)}"
             )
     for where, row in rows:
         try:
@@ -73,7 +73,7 @@ def read_pairs(
     # Nothing can be measured with pairs of a single kind.
     if len({pair.supported for pair in pairs}) < 2:
         raise InputError(
-            f"{path}: expected supported and other pairs, got {len(pairs):,} of a kind"
+            f"{path}: expected both supported and unsupported pairs, got {len(pairs):,} of one kind"
         )
     return pairs
 
@@ -113,5 +113,5 @@ def _is_supported(value: Any, column: str, supported: str) -> bool:
         return False
     raise ValueError(
         f"{column}: expected entailment, neutral, contradiction, supported, not_supported, "
-        f"true, false, 1 or 0, got {value!r:.60}; --supported names another word"
+        f"true, false, 1 or 0, got {value!r:.60}; name another label with --supported"
     )

@@ -38,7 +38,9 @@ MAX_WORDS_LISTED = 8
 """Unreadable labels that a message lists; the others are counted."""
 MAX_LABEL = 1e100
 """Largest absolute value of a label or a rating; squares of larger numbers may overflow."""
-WAYS_OUT = "--positive WORD names what is right, and --levels of `study` the words of a scale"
+WAYS_OUT = (
+    "name the label that means right with --positive WORD, or a scale with --levels of `study`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +209,10 @@ def _build_unread_error(
     if levels:
         message = f"not among the levels {', '.join(levels)}: {unread.list_words()}"
         return InputError(f"label {name}: {message}")
-    inside = f"; name a field in an object ({name}.…)" if has_objects else ""
+    inside = f"; name a field inside the object ({name}.FIELD)" if has_objects else ""
     return InputError(
-        f"label {name}: does not say what is right: {unread.list_words()}; expected numbers, or "
-        "words such as yes and no, correct and incorrect, supported and not_supported"
+        f"label {name}: it is not clear which labels mean right: {unread.list_words()}; expected "
+        "numbers, or words such as yes and no, correct and incorrect, supported and not_supported"
         f"{inside}; {WAYS_OUT}"
     )
 
@@ -303,8 +305,8 @@ def _read_numbers(
         # 0.8 would accept nearly every label.
         if of_percents and 0 < at_least <= 1:
             raise InputError(
-                f"label {name}: is per cent, so expected a number from 0 to 100 that means right, "
-                f"such as {100 * at_least:g}, got {at_least:g}"
+                f"label {name}: is in per cent; expected a threshold from 0 to 100, for example "
+                f"{100 * at_least:g}, got {at_least:g}"
             )
         return _LabelReading("binary", {t: float(v >= at_least) for t, v in values.items()})
     kind, right = _classify_numbers(set(values.values()), of_percents=of_percents)
@@ -345,7 +347,7 @@ def _check_direction(name: str, values: Mapping[str, float], counts: Mapping[str
         for value, default in ((0.0, "no"), (1.0, "yes"))
     )
     raise InputError(
-        f"label {name}: its name says what is wrong, so its words may mean the opposite: {listed}; "
-        f"{_write_positive(wrong)} if an answer labelled {wrong} is right, else "
+        f"label {name}: its name is about errors, so its labels may mean the opposite: {listed}; "
+        f"use {_write_positive(wrong)} if an answer labelled {wrong} is right, else "
         f"{_write_positive(right)}"
     )

@@ -87,9 +87,8 @@ def duckdb(source: str) -> InputPlace:
     # Nothing else may run: an input must not write, attach or load anything.
     if len(statements) != 1 or statements[0].type != library.StatementType.SELECT:
         raise InputError(
-            f"{source:.{MAX_SOURCE_CHARS}}: expected one SELECT, as in duckdb:SELECT * FROM "
-            "'logs/*.parquet'"
-            ", or with a database duckdb:FILE?SELECT ..."
+            f"{source:.{MAX_SOURCE_CHARS}}: expected one SELECT, for example duckdb:SELECT * FROM "
+            "'logs/*.parquet', or with a database file duckdb:FILE?SELECT ..."
         )
     sql = query.strip().rstrip(";")
 

@@ -321,8 +321,8 @@ def describe_ending(messages: Any) -> str:
     entries = map(_read_value, reversed(messages) if isinstance(messages, list | tuple) else ())
     last = next(filter(None, entries), [])[-1:]
     if not last or last[0].role != "assistant":
-        return "question" if not last or last[0].role == "user" else "result of a tool"
-    return "call of a tool" if last[0].calls else "blank answer"
+        return "question" if not last or last[0].role == "user" else "tool result"
+    return "tool call" if last[0].calls else "blank answer"
 
 
 def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
@@ -361,7 +361,7 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
             )
             # A missing call would leave the steps without the tool's name and arguments.
             if not steps.knows(last.call):
-                problem = f"expected an earlier message with the call of a tool, {last.call!r}"
+                problem = f"expected an earlier message with the tool call {last.call!r}"
                 raise SampleError([Problem(f"{field}[{place}]", problem)])
             if last.role == "user":
                 question, passages = split_prompt(last.content or "")
@@ -395,7 +395,7 @@ def _check_calls(message: Any, where: str) -> None:
     calls = _unwrap_message(message).get("tool_calls") if isinstance(message, Mapping) else None
     if calls and not isinstance(calls, list | tuple) and not is_missing(calls):
         raise SampleError(
-            [Problem(where, f"expected a list of calls, got {describe_value(calls)}")]
+            [Problem(where, f"expected a list of tool calls, got {describe_value(calls)}")]
         )
 
 

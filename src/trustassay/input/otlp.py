@@ -13,7 +13,7 @@ from trustassay.input.records import InputError, RawRecord
 _IDS = ("traceId", "spanId", "parentSpanId")
 _WAYS = ("resource_spans scope_spans spans", "resource_logs scope_logs log_records")
 _INSIDE = ("resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs", "logRecords")
-_NONE = "expected a message of OTLP with spans or log records (or it is cut)"
+_NONE = "expected an OTLP message with spans or log records; the file may be truncated"
 _START = b"\n"
 """First byte of an OTLP message; its length, in four bytes, may stand before it."""
 

@@ -52,13 +52,12 @@ KNOWN_KINDS = (
     "a folder of such files or of Hugging Face datasets, a pattern, a URL, or - for standard input"
 )
 CONVERSIONS = {
-    ".eval": "is a log of inspect_ai in a format of its own; write it as JSON: inspect log dump "
-    "{name} > log.json",
-    ".xls": "is a workbook of old Excel; save it as .xlsx or CSV UTF-8",
-    ".ods": "is a workbook of LibreOffice; save it as .xlsx or CSV UTF-8",
-    ".yaml": "is YAML; results of promptfoo are read as JSON: promptfoo eval --output results.json",
-    ".html": "is a page; results of promptfoo are read as JSON: promptfoo eval --output "
-    "results.json",
+    ".eval": "is a binary log of inspect_ai; convert it to JSON: inspect log dump {name} > "
+    "log.json",
+    ".xls": "is an old Excel workbook; save it as .xlsx or CSV UTF-8",
+    ".ods": "is a LibreOffice workbook; save it as .xlsx or CSV UTF-8",
+    ".yaml": "is YAML; write promptfoo results as JSON: promptfoo eval --output results.json",
+    ".html": "is a web page; write promptfoo results as JSON: promptfoo eval --output results.json",
 }
 """By suffix, what to do with a file that is not read."""
 OTLP_SUFFIXES = (".binpb", ".pb", ".otlp")
@@ -189,7 +188,7 @@ def list_record_files(file_paths: Collection[str], name: str) -> list[str]:
     files = [str(path) for path in visible if _find_kind(path)]
     if not files:
         raise InputError(
-            f"{name}: is a folder without files of records (one of Hugging Face datasets has a "
+            f"{name}: has no file that can be read (a folder of Hugging Face datasets has a "
             f"state.json); expected {KNOWN_KINDS}"
         )
     other_files = [path for path in visible if not _find_kind(path)]
@@ -198,7 +197,7 @@ def list_record_files(file_paths: Collection[str], name: str) -> list[str]:
         more = f" and {len(other_files) - 1:,} more" if len(other_files) > 1 else ""
         tell_once(
             f"{name}: kinds",
-            f"{name}: left out, files of other kinds: {clean(str(other_files[0]))}{more}",
+            f"{name}: left out files of other kinds: {clean(str(other_files[0]))}{more}",
         )
     return files
 
@@ -225,9 +224,9 @@ _OTHER_FORMATS = {
         "compressed with bzip2; decompress it first (bzip2 -d)",
     ),
     b"\xfd7zXZ\x00": "compressed with xz; decompress it first (xz -d)",
-    ZIP: "a zip archive, for instance a spreadsheet (.xlsx); name it .xlsx, or unpack it",
-    b"\xd0\xcf\x11\xe0": "an old or an encrypted workbook of Excel; save it as .xlsx or CSV",
-    b"PAR1\x15": "a Parquet file; name it .parquet",
+    ZIP: "a zip archive or a workbook; rename a workbook to .xlsx, or unpack the archive",
+    b"\xd0\xcf\x11\xe0": "an old or encrypted Excel workbook; save it as .xlsx or CSV",
+    b"PAR1\x15": "a Parquet file; rename it to .parquet",
     b"ARROW1\x00\x00": "an Arrow file; save it as Parquet",
     b"SQLite format 3\x00": "a SQLite database; export its records as JSON Lines or CSV",
     b"%PDF-": "a PDF; expected text",
@@ -362,7 +361,7 @@ def _copy_to_file(stdin: TextIO) -> StoredInput:
     if closed or stdin.isatty():
         state = "closed" if closed else "a terminal"
         raise InputError(
-            f"{STANDARD_INPUT_NAME}: is {state}; expected a file, as in trustassay score - < "
+            f"{STANDARD_INPUT_NAME}: is {state}; expected a file, for example trustassay score - < "
             "log.csv"
         )
     folder = Path(tempfile.mkdtemp(prefix="trustassay-"))

@@ -18,11 +18,11 @@ from trustassay.input.layouts import NAMES
 MAX_CHARACTERS, MAX_MARKS = 2**22, 2**18
 """Limits of a text, and of its commas, brackets and quotes, which bound the syntax tree."""
 _MARKS = ",[({'\""
-_AS_JSON = 'write one in a cell as ["one", "two"]'
-NO_LIST = f"is not a list; {_AS_JSON}"
+_AS_JSON = 'write the texts as JSON: ["one", "two"]'
+NO_LIST = f"cannot be read as a list; {_AS_JSON}"
 """The problem of a text that begins as a list and is not one."""
-CUT_OFF = 'was cut off when it was printed ("..."); write the whole list in JSON: ["one", "two"]'
-TOO_LONG = "is too long to be read as Python prints it; write the list in JSON"
+CUT_OFF = 'was cut off when it was printed ("..."); write all texts as JSON: ["one", "two"]'
+TOO_LONG = "is too long for a list printed by Python; write it as JSON"
 _CALL = r"[A-Za-z_][\w.]*\((?=\w+[=:]|['\"\[({<])"
 _OPAQUE = r"<(?:[\w.]*\b[A-Z]\w*[ (:]|[A-Za-z_][\w.]* (?:object|at 0x))[^<>]*>"
 _CONTAINERS = ("array", "deque", "OrderedDict", "defaultdict")

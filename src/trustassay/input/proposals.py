@@ -146,7 +146,7 @@ def shorten(text: str, length: int) -> str:
 
 def _describe_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        value = f"an object of {', '.join(map(str, islice(value, MAX_TEXT_CHARACTERS)))}"
+        value = f"an object with {', '.join(map(str, islice(value, MAX_TEXT_CHARACTERS)))}"
     if isinstance(value, list):
         first = value[0] if value and isinstance(value[0], str) else ""
         value = f"a list of {len(value):,}{f': {first}' if first else ''}"
@@ -159,7 +159,7 @@ def _describe_shape(record: Mapping[str, Any]) -> str:
     """Return what to do with a record that is a message, or holds a chat or spans; else empty."""
     if {"role", "content"} <= record.keys():
         return (
-            "each record is one message; a chat is one record with all of them, in order: "
+            "each record is one message; expected one record per chat, with all its messages: "
             '{"messages": [{"role": "user", "content": "..."}, ...]}'
         )
     for name, value in record.items():
@@ -172,7 +172,7 @@ def _describe_shape(record: Mapping[str, Any]) -> str:
     words = {word for name in record for word in layouts.normalise_name(str(name)).split("_")}
     if words & _SPAN_WORDS:
         return (
-            "it looks like a trace; spans are read as their exporter writes them, with trace_id "
-            "and span_id, or run_type and trace_id"
+            "it looks like a trace; expected spans as their exporter writes them, with trace_id "
+            "and span_id, or with run_type and trace_id"
         )
     return ""

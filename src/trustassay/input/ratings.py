@@ -171,7 +171,7 @@ def read_ratings(
         table = read_answer_table(source, wanted, sheet, longest_line)
         path, rows = table.name, table.list_records()
     if not rows:
-        raise InputError(f"{path}: no ratings in it")
+        raise InputError(f"{path}: contains no ratings")
     # Step 3: the columns, and whether the table is long or wide.
     columns = list(dict.fromkeys(key for _, row in rows for key in row))
     column_names = _find_columns(path, columns, fields)
@@ -193,7 +193,7 @@ def read_ratings(
         if not chosen:
             raise InputError(
                 f"{path}: expected columns rater and rating, or a column of numbers for each "
-                f"rater (--rater names them); it has {', '.join(columns)}"
+                f"rater (name it with --rater); the file has {', '.join(columns)}"
             )
     # Step 4: one cell for each rating, then the ratings themselves. Empty cells are only counted.
     cells = list(_read_cells(rows, column_names, chosen, faults, long=long))
@@ -225,7 +225,7 @@ def _find_columns(path: str, columns: Sequence[str], fields: Mapping[str, str]) 
     raise_faults([f"{path}: {did_you_mean('column', column, columns)}" for column in strange])
     if "item" not in result:
         raise InputError(
-            f"{path}: expected a column item or id, or --field item=COLUMN; it has "
+            f"{path}: expected a column item or id, or --field item=COLUMN; the file has "
             f"{', '.join(columns)[:200]}"
         )
     return result
@@ -336,9 +336,10 @@ def _build_ratings(
     )
     if unread.too_many:
         faults += [
-            f"{cell.where}: rating: {cell.text[:40]!r} is not among the levels"
+            f"{cell.where}: rating: expected one of the levels {', '.join(levels)[:80]}, got "
+            f"{cell.text[:40]!r}"
             if levels
-            else f"{cell.where}: rating: expected a number, as other ratings are, got "
+            else f"{cell.where}: rating: expected a number like the other ratings, got "
             f"{cell.text[:40]!r}"
             for cell in unread_cells
             if not is_undecided(cell.text)
@@ -346,7 +347,7 @@ def _build_ratings(
     repeats = _number_repeats([cell for cell, _ in readable], faults)
     raise_faults(faults)
     if not readable:
-        raise InputError(f"{path}: no ratings in it")
+        raise InputError(f"{path}: contains no ratings")
     result = []
     for (cell, value), repeat in zip(readable, repeats, strict=True):
         names = clean(cell.item), clean(cell.rater)
@@ -373,9 +374,8 @@ def _read_levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
         low, high = int(ends[1]), int(ends[2])
         if not low < high <= low + MAX_RANGE_LEVELS - 1:
             raise InputError(
-                f"levels: expected the lowest and the highest of at most {MAX_RANGE_LEVELS} "
-                "levels, as "
-                f"1..5, got {texts[0]}"
+                f"levels: expected a range of 2 to {MAX_RANGE_LEVELS} levels, for example 1..5, "
+                f"got {texts[0]}"
             )
         texts = [str(level) for level in range(low, high + 1)]
     if not texts:
@@ -418,7 +418,7 @@ def _number_repeats(cells: Sequence[_RatingCell], faults: list[str]) -> list[int
             number = repeat_numbers[place]
             repeat = cell.repeat if number is None else number
             if cell.repeat and repeat in repeats_so_far:
-                faults.append(f"{whose} twice at the repeat {cell.repeat[:20]!r}")
+                faults.append(f"{whose} twice with the repeat {cell.repeat[:20]!r}")
             repeats_so_far.add(repeat)
         # Repeats that are not numbers keep the order of the file.
         if all(number is not None for number in repeat_numbers.values()):

@@ -144,7 +144,7 @@ def _read_file(
     # Standard input has no suffix; its kind was determined by its content.
     kind = kind or places.determine_kind(path, name)
     if sheet and kind != ".xlsx":
-        raise InputError(f"{name}: is no workbook, and so has no sheet {sheet!r}")
+        raise InputError(f"{name}: is not a workbook, so it has no sheet {sheet!r} (--sheet)")
     if kind in {".jsonl", ".ndjson"}:
         return _read_json_lines(path, name, reading)
     if kind == ".json":
@@ -207,7 +207,7 @@ def _parse_json_line(line: bytes, where: str) -> RawRecord:
         # The line end belongs to the line, so an error there is reported behind its last character.
         column = min(error.pos, len(error.doc.rstrip())) + 1
         beginning = shorten(error.doc[column - 1 :], MAX_JSON_CHARACTERS) or "the end of the line"
-        message = f"is not JSON ({error.msg}), got {beginning} (expected an object a line)"
+        message = f"is not JSON ({error.msg}), got {beginning} (expected one object per line)"
         problem = Problem(f"column {column}", message)
     except (ValueError, RecursionError) as error:
         problem = Problem("record", f"is not readable JSON ({_describe_error(error)})")
@@ -240,14 +240,15 @@ def _read_json(path: InputFile, name: str, reading: FileReading) -> Iterator[Raw
     if not isinstance(records, list):
         keys = content if isinstance(content, dict) else {}
         reason = explain_missing("records", keys) or (
-            f"it has the fields {', '.join(map(str, keys))[:80]}" if keys else "it has no field"
+            f"it has the fields {', '.join(map(str, keys))[:80]}" if keys else "it has no fields"
         )
         raise InputError(
-            f"{name}: expected a list of records, an object with one under `data` or `results`, or "
-            f"an object of columns, lists of one length, with a question column; {reason}"
+            f"{name}: expected a list of records, an object that has one under `data` or "
+            "`results`, or an object of columns of the same length, with a question column; "
+            f"{reason}"
         )
     if records and all(_is_row_of_cells(record) for record in records):
-        message = "has rows without the names of columns; in pandas, write them with"
+        message = "has rows without column names; in pandas, write them with"
         raise InputError(f'{name}: {message} to_json(..., orient="records")')
     for number, record in enumerate(records, 1):
         yield _build_raw_record(record, f"{name}: item {number}", fields)
@@ -373,8 +374,10 @@ def _read_folder(path: Path, name: str, reading: FileReading) -> Iterator[RawRec
 
 def _read_files_in(path: Path, name: str, reading: FileReading) -> Iterator[RawRecord]:
     if is_run_folder(path):
-        message = "is the folder of a run, which has answers already"
-        raise InputError(f"{name}: {message}; to score them again: trustassay rescore {name}")
+        message = "is the folder of a run, not an input"
+        raise InputError(
+            f"{name}: {message}; to score its answers again: trustassay rescore {name}"
+        )
     return _read_files(places.list_files(path), name, reading)
 
 
@@ -539,7 +542,7 @@ def read_samples(
             return read[0]
         return chain.from_iterable(map(_add_model_to_ids, read, file_names))
     if sheet is not None:
-        raise InputError("sheet: only a workbook has sheets, and the input is no file")
+        raise InputError("sheet: expected a workbook, since only workbooks have sheets")
     rows, name = read_records_in_memory(source, names)
     return _read(rows, name, reading)
 

@@ -98,7 +98,7 @@ class RecognisedRecord:
         Besides :attr:`lacks_last_answer` these are chats that a call of a tool ends (an agent hands
         over to a person), or that were cut off behind one.
         """
-        return self._ending in ("question", "call of a tool", "result of a tool")
+        return self._ending in ("question", "tool call", "tool result")
 
     @property
     def _ending(self) -> str:
@@ -132,9 +132,9 @@ class RecognisedRecord:
         """Return why the record lacks a field, and what to do; empty if that is not known."""
         if canonical == "response" and self._chat:
             messages = decode_json(self.original.get(self._chat))
-            return f"{self._chat} ends with a {describe_ending(messages)}"
+            return f"the chat in {self._chat} ends with a {describe_ending(messages)}"
         if canonical == "question" and (chat := self._find_chat_without_question()):
-            return f"{chat} has no message of the user"
+            return f"the chat in {chat} has no user message"
         return layouts.explain_missing(canonical, self.original)
 
     @property
@@ -159,9 +159,9 @@ class RecognisedRecord:
         # For instance a field "source" that holds a link, and so was not read as the passages.
         if source in AMBIGUOUS | TEXTS_ONLY and canonical not in self.sources:
             kind = "a link or a title" if source in AMBIGUOUS else "no text"
-            return f"{self.names.get(source, source)} holds {kind}"
+            return f"{self.names.get(source, source)} contains {kind}"
         if canonical == "response" and (rival := find_rival_answer(self.raw)):
-            return f"beside {self.names.get(rival, rival)}, answer may be the right answer"
+            return f"next to {self.names.get(rival, rival)}, answer may be the gold answer"
         if canonical == "response" and isinstance(error, str) and error.strip():
             return f"error: {' '.join(error[:MAX_ERROR_CHARACTERS].split())}"
         return ""

@@ -65,7 +65,7 @@ def join_names(fields: FieldNames) -> dict[str, str]:
         if not several or (len(several) > 1 and canonical != "documents"):
             raise InputError(
                 f"--field {canonical}: expected one name, got {', '.join(several) or 'none'}; only "
-                "documents may have several, whose passages are added up"
+                "documents may have several names"
             )
         result[canonical] = _SEPARATOR.join(several)
     return result
@@ -104,7 +104,7 @@ class UnknownFields(NamedTuple):
     def __str__(self) -> str:
         """Return the fields found and how to name them, in the form for Python."""
         guesses_text = ", ".join(f'"{k}": "{v or "NAME"}"' for k, v in self.nameable.items())
-        message = f"found the fields {self.names_text}"
+        message = f"the fields are {self.names_text}"
         if self.shape:
             return f"{message}; {self.shape}"
         return f"{message}; name them with fields={{{guesses_text}}}" if guesses_text else message

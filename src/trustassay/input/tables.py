@@ -92,8 +92,8 @@ def check_header(
             reason = explain_missing("question", dict.fromkeys(present))
             raise InputError(f"{name}: has no question column ({reason})")
         raise UnknownFieldsError(
-            f"{name}: the first line is not a header with a question column; expected question "
-            f"or --field question=COLUMN{layout}; it reads {', '.join(present)[:80]!r}",
+            f"{name}: expected a column named question, or --field question=COLUMN{layout}; the "
+            f"header is {', '.join(present)[:80]!r}",
             unknown_fields,
         )
     check_columns(present, name, fields)
@@ -123,8 +123,8 @@ def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) 
     twice = sorted(column for column, count in Counter(columns).items() if count > 1)
     if twice:
         raise InputError(
-            f"{name}: the header names {', '.join(twice)} more than once; expected a name of its "
-            "own for each column"
+            f"{name}: the header has {', '.join(twice)} more than once; expected a different name "
+            "for each column"
         )
     for canonical, joined in fields.items():
         for theirs in split_names(joined):
@@ -259,7 +259,7 @@ def _detect_encoding(row: list[str]) -> str:
 def _report_encoding(name: str, encoding: str) -> None:
     """Print once that a table is read in another encoding than UTF-8."""
     if encoding in _ENCODINGS:
-        message = f"is not UTF-8, read as {_ENCODINGS[encoding]}; where letters are wrong"
+        message = f"is not UTF-8 and is read as {_ENCODINGS[encoding]}; if letters are wrong"
         tell_once(f"{name}: encoding", f"{name}: {message}, {SAVE_AS_UTF8}")
 
 
@@ -319,7 +319,7 @@ def read_csv_records(
             if has_invalid_utf8(cells):
                 raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
             below = (cells for _, cells in rows if not isinstance(cells, csv.Error))
-            layout = f", columns separated by {_SEPARATOR_NAMES[result.delimiter]}"
+            layout = f" (columns are separated by {_SEPARATOR_NAMES[result.delimiter]})"
             header = check_header(cells, name, fields, layout, below, wanted)
         else:
             yield _build_csv_record(row, where, header, fields)
@@ -373,8 +373,8 @@ def _build_csv_record(
 ) -> RawRecord:
     if len(row) > len(header):
         message = (
-            f"has {len(row)} cells, but the header has {len(header)} (expected quotes around a "
-            "cell with a separator in it)"
+            f"has {len(row)} cells, but the header has {len(header)} (put quotes around a cell "
+            "that contains the separator)"
         )
         return RawRecord(where, None, (Problem("record", message),))
     cells = {k: v or None for k, v in zip_longest(header, row) if k}
@@ -436,8 +436,7 @@ def read_workbook_records(
         import openpyxl
     except ImportError as error:
         raise InputError(
-            f"{name}: install a package for workbooks ({install_command('excel')}), or save it "
-            "as CSV"
+            f"{name}: is a workbook; to read it: {install_command('excel')}; or save it as CSV"
         ) from error
     # Checked before openpyxl unpacks anything.
     pivot_sheets = _check_archive(path, name, longest_line)
@@ -453,7 +452,7 @@ def read_workbook_records(
     except Exception as error:
         # Errors of zip, XML and values: openpyxl has no class of its own for damaged files.
         reason = f"{type(error).__name__}: {error}"[:200]
-        raise InputError(f"{name}: is not a readable workbook of Excel ({reason})") from error
+        raise InputError(f"{name}: is not a readable Excel workbook ({reason})") from error
 
 
 def _check_archive(path: InputFile, name: str, longest_line: int) -> Sequence[str]:
@@ -463,8 +462,8 @@ def _check_archive(path: InputFile, name: str, longest_line: int) -> Sequence[st
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             size = sum(member.file_size for member in archive.infolist())
             if size > MAX_WORKBOOK_BYTES:
-                message = f"has {size:,} bytes unpacked; save so large a table as CSV"
-                raise InputError(f"{name}: {message}")
+                message = f"expected at most {MAX_WORKBOOK_BYTES:,} bytes unpacked, got {size:,}"
+                raise InputError(f"{name}: {message}; save it as CSV")
             for member in archive.infolist():
                 if member.file_size > _SMALL_PART_BYTES:
                     _check_part(archive, member, name, longest_line)
@@ -473,7 +472,7 @@ def _check_archive(path: InputFile, name: str, longest_line: int) -> Sequence[st
     # Damaged, packed by an unknown method, or encrypted.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise InputError(
-            f"{name}: is not a workbook of Excel ({error}); save it as .xlsx or CSV"
+            f"{name}: is not an Excel workbook ({error}); save it as .xlsx or CSV"
         ) from error
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
@@ -510,7 +509,7 @@ class _XmlBounds:
         with suppress(expat.ExpatError):
             self._parser.Parse(piece)
         is_long = self._outer > MAX_WORKBOOK_ROWS or self._inner > MAX_ROW_ELEMENTS
-        message = "has more rows, or cells in a row, than a workbook can have; save it as CSV"
+        message = "has more rows, or more cells in a row, than Excel allows; save it as CSV"
         return message if is_long else None
 
     def _start(self, _name: str, _attributes: Any) -> None:
@@ -558,13 +557,13 @@ def _choose_sheet(sheets: Sequence[_WorkbookSheet], name: str, chosen: str) -> _
             f"{sheet.title} ({sheet.aside})" if sheet.aside else sheet.title for sheet in asking
         ]
         have = (
-            "sheets {} have a question column each"
+            "sheets {} each have a question column"
             if parts[1:]
             else "sheet {} has a question column"
         )
         message = have.format(", ".join(parts))
         option = f"--sheet {shlex.quote((usual or asking)[0].title)}"
-        raise InputError(f"{name}: the {message}; choose one, as with {option}")
+        raise InputError(f"{name}: the {message}; choose one, for example {option}")
     return next(iter([*usual, *(sheet for sheet in sheets if sheet.header), *sheets]))
 
 
@@ -595,7 +594,7 @@ def _read_sheet(
     below = book[sheet.title].iter_rows(min_row=sheet.row + 1, values_only=True)
     # The table may be on a sheet that was not chosen.
     others = ", ".join(title for title in book.sheetnames if title != sheet.title)
-    layout = f", in the sheet {sheet.title} (--sheet for another: {others[:80]})" if others else ""
+    layout = f" (in the sheet {sheet.title}; choose --sheet: {others[:80]})" if others else ""
     header = check_header(sheet.header, name, fields, layout, filter(any, below), wanted)
     columns_of_fields = find_columns([column for column in header if column], fields)
     used = {column for columns in columns_of_fields.values() for column in columns} | set(wanted)
@@ -618,8 +617,9 @@ def _read_sheet(
                 cells[column] = _write_as_shown(value, cell.number_format) if is_number else value
             # Formulas and errors in columns that are not read do not matter.
             elif column in used:
-                message = "is a formula, and formulas are not computed; paste the column as values"
-                message = f"holds the error {cell.value}" if cell.data_type == _ERROR else message
+                message = "is a formula, which is not computed; paste the column as values"
+                if cell.data_type == _ERROR:
+                    message = f"contains the error {cell.value}"
                 problems.append(Problem(column, message))
         raw = build_table_record(cells, f"{name}: row {number}", fields)
         yield raw._replace(problems=(*problems, *raw.problems))

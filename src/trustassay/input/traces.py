@@ -143,7 +143,7 @@ def read_traces(raws: Iterable[RawRecord], name: str, answer_span: str = "") -> 
 
 def _check_answer_span(spans: Sequence[TraceSpan], name: str, answer_span: str) -> None:
     if not any(span.has_name(answer_span) for span in spans):
-        message = f"no span has the name {answer_span[:80]!r} (--answer-span)"
+        message = f"no span is named {answer_span[:80]!r} (--answer-span)"
         raise InputError(f"{name}: {message}; {describe_output_names(spans)}")
 
 
@@ -243,7 +243,7 @@ def _build_record(
     if are_separate and are_rows and not answer_span:
         return _keep_answers(lines, spans_by_id, sources)
     if not any(span.kind and span.kind != HELPER for span in spans):
-        sources["left out, without a call of a model or a tool", ""] += 1
+        sources["left out because they have no call of a model or a tool", ""] += 1
         return ()
     where = f"{next(iter(lines))}: trace {spans[0].trace:.80}"
     if cycle := _find_cycle(spans):
@@ -272,7 +272,7 @@ def _build_record(
     sources["response from", f"{span.output_field}{_name_span(span)}"] += 1
     sources["passages", ""] += len(passages)
     if len(tree.orphans) > 1 and tree.roots is tree.orphans:
-        sources["read without their root", ""] += 1
+        sources["traces without a root", ""] += 1
     if not answer_span:
         _count_helpers(tree, sources)
     # Step 5: the record, with other fields of the root if that is a record of an evaluation tool.
@@ -311,7 +311,7 @@ def _keep_answers(
 
 
 def _count_helpers(tree: SpanTree, sources: Counter[tuple[str, str]]) -> None:
-    sources.update(("passed over as helpers", repr(span.name[:40])) for span in tree.list_helpers())
+    sources.update(("ignored helper calls", repr(span.name[:40])) for span in tree.list_helpers())
 
 
 def _build_fault(where: str, span: TraceSpan, field: str, message: str) -> RawRecord:
@@ -371,12 +371,12 @@ def _find_break(
     lacks_end = isinstance(choice, NoAnswer) and choice.is_missing
     last = tree.roots[-1]
     if last in tree.orphans and (lacks_end or last.kind in (TOOL, RETRIEVAL)):
-        message = f"expected one in the file (the trace is cut), got {last.parent[:80]!r}"
+        message = f"expected a span of the file, got {last.parent[:80]!r} (the trace is truncated)"
         return last, "parent", message
     if root.cut:
-        return root, "end", "is missing: the trace is cut before its end"
+        return root, "end", "is missing: the trace is truncated"
     failed = root.error and not root.output
-    return (root, "output", f"is missing: it failed, {root.error[:200]!r}") if failed else None
+    return (root, "output", f"is missing: it failed ({root.error[:200]!r})") if failed else None
 
 
 def _find_missing(
@@ -410,7 +410,7 @@ def _find_unmatched_result(tree: SpanTree) -> tuple[TraceSpan, str, str] | None:
     calls |= {known_as for _, chat in chats for message in chat for known_as in message.calls}
     for span, call in ((span, message.call) for span, chat in chats_to_check for message in chat):
         if call and call not in calls and (span.kind == MODEL or span in roots):
-            problem = f"expected a call of a tool for each result, none for {call[:80]!r}"
+            problem = f"expected a tool call for each tool result, got none for {call[:80]!r}"
             return span, span.input_field or "input", problem
     return None
 

@@ -43,7 +43,7 @@ _SECRET = re.compile(
 def refuse_secret(source: str) -> None:
     """Raise :class:`InputError` if a source holds a key or a password, since runs store it."""
     if _SECRET.search(source):
-        message = "holds a key or password, which would be stored; give it by the environment"
+        message = "contains a key or password, which the run would store; use the environment"
         raise InputError(f"{source.partition(':')[0]}: {message}")
 
 

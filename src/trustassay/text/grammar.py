@@ -81,7 +81,7 @@ def _load_lexicon() -> dict[str, str]:
         lines = path.read_text(encoding="utf-8").splitlines()
         pairs = (line.split(" ", 2)[:2] for line in lines if " " in line and line[0] != ";")
         return dict(pairs)
-    raise BackendError("textblob, which has the lexicon of English, is missing; install trustassay")
+    raise BackendError("textblob with its English lexicon is missing; install trustassay again")
 
 
 def find_tag(word: str) -> str:

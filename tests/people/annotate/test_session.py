@@ -314,9 +314,9 @@ def test_a_first_line_that_was_cut_short_is_written_again(tmp_path: Path) -> Non
     [
         ("my diary\n", "not a file that `annotate` wrote; nothing was changed"),
         ('{"item": "a", "rater": "x", "rating": 4}\n', "not a file that `annotate` wrote"),
-        ("{START}nonsense\n{LINE}", "r.jsonl:2: damaged"),
-        ("{START}{START}", "r.jsonl:2: a second first line"),
-        ('{START}{"item": 4, "rater": "anna"}\n', "r.jsonl:2: expected an item and a rater"),
+        ("{START}nonsense\n{LINE}", "r.jsonl:2: the line is damaged"),
+        ("{START}{START}", "r.jsonl:2: expected one start line"),
+        ('{START}{"item": 4, "rater": "anna"}\n', "r.jsonl:2: expected the fields item and rater"),
         ('{START}{"item": "x", "rater": "anna"}\n', "r.jsonl:2: 'anna' was not asked to rate this"),
         ("{LINE7}", "r.jsonl:2: rating: '7' is not a level"),
     ],
