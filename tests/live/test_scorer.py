@@ -152,7 +152,7 @@ def test_a_closed_scorer_says_so() -> None:
         ({"documents": 3}, "documents: not for a scorer"),
         ({"judge": "openai:x"}, "grounding does not use it"),
         ({"outt": "x"}, "unknown keyword 'outt'"),
-        ({"metrics": "judge:rubric=answer", "entailer": None}, "needs a model that judges"),
+        ({"metrics": "judge:rubric=answer", "entailer": None}, "needs a judge"),
     ],
 )
 def test_what_no_scorer_can_do_is_refused_when_it_is_opened(

@@ -76,7 +76,7 @@ class FillFailure(NamedTuple):
     @classmethod
     def of(cls, error: BackendError, reference: str = "") -> "FillFailure":
         """Return the failure for an error, of a reference if it has that name."""
-        message = f"reference {reference}: no answer: {error}" if reference else str(error)
+        message = f"reference {reference} did not answer: {error}" if reference else str(error)
         return cls(message, getattr(error, "kind", None))
 
 

@@ -121,7 +121,7 @@ class GrowingRun:
         if content_hash in self._content_hashes:
             return
         if hash64(sample.id) in self.ids:
-            message = f"{sample.id!r} is already the id of an earlier, different sample"
+            message = f"{sample.id!r} is already used by an earlier sample with other content"
             raise SampleError([Problem("id", message)])
         # Options such as ``auto`` must not change from sample to sample: the first one decides.
         if self.settled is None:

@@ -511,7 +511,7 @@ async def _yield_sound_samples(
             # a number.
             if record.has_id:
                 message = (
-                    f"{sample.id!r} is already the id of an earlier record; expected a unique id"
+                    f"{sample.id!r} is already used by an earlier record; expected a unique id"
                 )
                 problems.append(Problem("id", message))
             else:

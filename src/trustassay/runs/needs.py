@@ -240,7 +240,9 @@ async def choose_backends(
         unused_options := [word for word in given_backends if word not in used_options]
     ):
         names = " and ".join(metric.name for metric in metrics)
-        faults.append(UsageError(f"{options[unused_options[0]]} is given, but not used by {names}"))
+        faults.append(
+            UsageError(f"{options[unused_options[0]]} is given, but {names} does not use it")
+        )
     # Step 3: load them. The key of the model under assessment matters only if it is asked.
     model_is_asked = unanswered or not all(metric.reads_response for metric in metrics)
     loaded = await load_backends(
