@@ -559,9 +559,7 @@ def test_a_fact_check_with_nothing_to_check_against_is_refused(
     jsonl(tmp_path / "in.jsonl", [row])
     said = cli(command, "in.jsonl", "--metric", "factcheck", "--entailer", "lexical")
     assert said.status == 2
-    words = (
-        "factcheck: needs a retriever (--retriever), or the field documents, which no sample has"
-    )
+    words = "needs a retriever (--retriever), or the field documents, which no sample has"
     assert words in " ".join(said.err.split())
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").glob("*/samples.jsonl"))
 

@@ -81,7 +81,7 @@ def test_records_without_ids_are_known_by_their_content(tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", [*rows[:2], {**rows[2], "response": "No."}, *rows[3:]])
     with pytest.raises(
         RunFolderError,
-        match=r"2 of 5 scored samples have changed or are no longer in the input, such as '\w+';",
+        match=r"2 of 5 scored samples have changed or .*, such as '\w+';",
     ):
         scored(tmp_path)
 
@@ -96,7 +96,7 @@ def test_a_changed_record_is_named_with_its_place_and_nothing_is_touched(grown: 
         scored(grown)
     with pytest.raises(
         RunFolderError,
-        match=r"2 of 6 scored samples have changed or are no longer in the input, such as '\w+';",
+        match=r"2 of 6 scored samples have changed or .*, such as '\w+';",
     ):
         scored(grown, skip_bad=True)
     assert state(grown / "run") == before
@@ -106,7 +106,7 @@ def test_a_record_that_is_gone_is_an_error(grown: Path) -> None:
     before = state(grown / "run")
     jsonl(grown / "a.jsonl", records(9)[1:])
     with pytest.raises(
-        RunFolderError, match="1 of 6 scored samples have changed or are .*, such as 'q0';"
+        RunFolderError, match=r"1 of 6 .* are no longer in the input, such as 'q0';"
     ):
         scored(grown)
     assert state(grown / "run") == before

@@ -58,12 +58,12 @@ def without_passages() -> Run:
         (
             lambda: run_of(*[" "] * 3),
             "blank",
-            "name the column of the answers with --field response=COLUMN",
+            "of the answers with --field response=COLUMN",
         ),
         (
             lambda: run_of(*["You're welcome!"] * 3),
             "no claim",
-            "Answers that state nothing to check",
+            "Answers that state nothing to",
         ),
         (without_passages, "no passages", "name their column with --field documents=COLUMN"),
         (
