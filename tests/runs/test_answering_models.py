@@ -562,7 +562,7 @@ def test_a_run_of_another_model_s_answers_does_not_grow_under_its_name(tmp_path:
     assess(answers("small"), big, **options)
     before = (tmp_path / "run" / "run.json").read_bytes()
     with pytest.raises(
-        RunFolderError, match="this run asked .* about answers of small, and the input now"
+        RunFolderError, match=r"this run asked .* about answers of small, and the input now"
     ) as caught:
         assess(answers("small", "big"), big, **options)
     assert "another --out" in str(caught.value)
