@@ -84,7 +84,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             consequence = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
             # An empty answer is no failure of a call, unlike an empty reply.
             if kind == "empty" and has_empty_reply:
-                consequence = "samples failed: an empty reply, or an empty answer"
+                consequence = "samples failed: empty reply or empty answer"
             elif kind == "empty":
                 consequence = f"answers {verb(count, 'was', 'were')} empty"
             result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
