@@ -273,7 +273,7 @@ def test_two_fields_of_passages_add_up_and_no_other_field_is_named_twice(
     twice = ("--field", "response=a", "--field", "response=b")
     output = cli("score", "log.jsonl", *LEXICAL, *twice)
     assert output.status == 2
-    assert "--field: response is given twice, as a and as b" in output.err
+    assert "--field: response is given twice, as a and b" in output.err
 
 
 def test_a_sheet_of_a_workbook_is_chosen(cli: Cli, tmp_path: Path) -> None:

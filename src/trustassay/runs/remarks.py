@@ -33,7 +33,7 @@ _FAULT_DESCRIPTIONS = {
     "refused": "the endpoint refused the request",
     "server": "the endpoint had a server error",
     "timeout": "no reply in time",
-    TOO_LONG: "the answer is too long",
+    TOO_LONG: "too long to assess",
 }
 # Continues the sentences "1 of 100 answers ..." and "3 of 100 answers ...".
 _ANSWER_DESCRIPTIONS = {
