@@ -316,7 +316,7 @@ def test_a_threshold_in_percent_of_the_range(tmp_path: Path, threshold: str, bey
     append(path, [record(0), record(1, wild=True)])
     code, output = watch(path, tmp_path / "run", "--once", "--threshold", threshold)
     assert code == 0, output
-    assert f"{beyond} beyond {threshold}" in output
+    assert f"{beyond} worse than {threshold}" in output
 
 
 @pytest.mark.parametrize(

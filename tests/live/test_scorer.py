@@ -331,7 +331,7 @@ def test_a_folder_is_refused_where_it_holds_something_else(tmp_path: Path) -> No
             with_scorer(all_scored, out=tmp_path / out, **options)
 
     async def second(found: Scorer) -> None:
-        with pytest.raises(RunFolderError, match="another process is working"):
+        with pytest.raises(RunFolderError, match="another process is using"):
             async with scorer(metrics="grounding", entailer=Recorder(), out=tmp_path / "a"):
                 pass
 
