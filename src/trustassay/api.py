@@ -217,10 +217,10 @@ def watch(  # noqa: PLR0913
     Args:
         source: the file. metric: one metric or its name. out: the run's folder; the same call
             continues the run in it.
-        threshold: answers with scores beyond it, on the worse side, are passed to ``tell``: a
-            number, or a text such as ``"20%"``, of the range of the metric's scores.
-        idle_s: end after so many seconds without a record; ``None``: never.
-        once: end with the file as it is now.
+        threshold: answers with worse scores are passed to ``tell``: a number, or a text such as
+            ``"20%"``, a share of the range of the metric's scores.
+        idle_s: seconds without a new record after which the run ends; ``None``: never.
+        once: end after the records that are in the file now.
         opentelemetry: as of :func:`scorer`.
         tell: receives one line of progress at a time.
         options: as of :func:`scorer`, and ``longest_line``, the MiB of the longest line.
@@ -275,20 +275,19 @@ def scorer(
     Args:
         metrics: as of :func:`score`.
         out: a folder to which all samples and assessments are added; it is a run like any other
-            when the block ends, and the same call continues it. Without it nothing is kept but
-            the shared file of calls.
-        opentelemetry: send each assessment as an event ``gen_ai.evaluation.result`` to the logger
-            provider of OpenTelemetry that is configured, a child of the caller's current span;
-            ``"explanations"``: with its reason, which may quote the sample.
-        decisions: a decision model that no metric asks, a URI or an object, for the method
-            ``decide`` of the scorer.
+            when the block ends, and the same call continues it. Without it, only the shared file
+            of calls is kept.
+        opentelemetry: send each assessment as an event ``gen_ai.evaluation.result`` to the
+            configured logger provider of OpenTelemetry, as a child of the caller's current span.
+            With ``"explanations"``, the event has the reason, which may quote the sample.
+        decisions: a decision model for the method ``decide`` of the scorer, a URI or an object.
         options: backends, and ``fields``, ``seed``, ``samples_at_once``, ``report``, ``cache``,
             ``prices``, ``budget``, ``calls_at_once``, as of :func:`score`. Samples come complete:
             nothing is requested to fill missing fields.
 
     Raises:
-        ValueError: a metric looks at all samples together, or an option is about files of samples;
-            at once. All others when the block begins:
+        ValueError: at once, if a metric compares samples with each other, or if an option is about
+            files of samples. All others are raised when the block begins:
         UnknownNameError, ValueError, BackendError, RunFolderError: as of :func:`score`.
         BackendError: OpenTelemetry is asked for and not installed or configured.
     """
@@ -301,7 +300,7 @@ def scorer(
     # Options about files, drawing and filling exist for `score`; a single sample has no use for
     # them.
     if unsupported := sorted(set(other_options) - set(ScorerOptions.__annotations__)):
-        raise UsageError(f"{unsupported[0]}: not for a scorer, which takes complete single samples")
+        raise UsageError(f"{unsupported[0]}: not for a scorer, which scores single samples")
     settings = build_run_options(**({"report": out is not None} | other_options))
     folder = None if out is None else RunFolder(Path(out))
 
@@ -330,25 +329,25 @@ def score(
     """Score samples with one or more metrics and return the run.
 
     Args:
-        samples: a path, a list of paths, as of several models, or an iterable of samples or of
-            mappings in any recognised layout.
+        samples: a path, a list of paths (for example one for each model), or an iterable of samples
+            or of mappings in any recognised layout.
         metrics: metrics or their names as on the command line, a list or a single one
-            (``"grounding:profile=paper"``). If none is named the samples decide
-            (``docs/input.md``).
+            (``"grounding:profile=paper"``). Without it, the samples decide (``docs/input.md``).
         out: the run's folder; a second call with the same settings continues where the first
-            stopped. Without it the folder is temporary, and a report is only written on request.
+            stopped. Without it, the folder is temporary, and a report is only written on request.
         options: backends, and how samples are read, filled, scored and paid for:
             :class:`~trustassay.runs.options.ScoreOptions` describes each.
 
     The backends, each a URI or an object of the right protocol:
 
-    ``entailer`` (or a function of premise and hypothesis), ``embedder``, ``similarity``
-    (``cosine``, ``consistency``, ``lexical``), ``retriever``, ``linker``, ``token_embedder``; and
-    chat models (or functions of the prompt): ``model``, the one under assessment, which is asked
-    for the response of samples that have none, ``judge``, ``generator``, ``references``. Give
-    several models, judges or references as a list, or as a mapping by name; a model is asked about
-    the samples of its name alone. If an option is not given, the
-    default is used, if there is one: ``embedded``, and ``cosine``.
+    * ``entailer`` (or a function of premise and hypothesis), ``embedder``, ``similarity``
+      (``cosine``, ``consistency``, ``lexical``), ``retriever``, ``linker``, ``token_embedder``.
+    * Chat models, or functions of the prompt: ``model`` is the model under assessment, which is
+      asked for the response of samples that have none; ``judge``, ``generator``, ``references``.
+      Give several models, judges or references as a list, or as a mapping by name. A model is
+      asked only about samples that have its name.
+
+    Backends that are not given have their default, if there is one: ``embedded``, and ``cosine``.
 
     ``engine``: ``"local"``, or ``"ray"`` (``"ray:ADDRESS"``) for workers on a Ray cluster, with the
     fields of :class:`~trustassay.runs.options.Cluster`: ``workers``, ``cpus``, ``gpus``, ``store``,
@@ -359,8 +358,9 @@ def score(
 
     Raises:
         InputError, BadInputError: the input has faults; nothing was started.
-        UnknownNameError: no metric, keyword or backend of that name; the nearest is named.
-        ValueError: a backend that a metric needs is not given, or one is given that none needs.
+        UnknownNameError: no metric, keyword or backend has that name; the message suggests the
+            nearest one.
+        ValueError: a backend that a metric needs is not given, or no metric needs a given one.
         BackendError: a backend cannot be loaded; ``engine``'s package is not installed.
         RunFolderError: ``out`` holds another run.
     """
@@ -370,7 +370,7 @@ def score(
     if kind != "local":
         raise UnknownNameError(did_you_mean("engine", kind, ["local", "ray"]))
     if cluster_only := [name for name in CLUSTER if name in options]:
-        raise UsageError(f"{', '.join(cluster_only)}: for engine='ray' alone")
+        raise UsageError(f"{', '.join(cluster_only)}: only with engine='ray'")
     # Safe: the cluster's keywords were refused just above.
     local = cast(ScoreOptions, options)
     return run_anywhere(lambda: ascore(samples, metrics=metrics, out=out, **local))
@@ -394,10 +394,10 @@ def _on_cluster(
         address, **{name: options.pop(name) for name in CLUSTER if name in options}
     )
     if out is None:
-        raise UsageError("--engine ray needs the run's folder: out")
+        raise UsageError("engine 'ray': needs a folder for the run (out)")
     metric_list, samples, backend_choices, settings = _read_arguments(samples, metrics, options)
     if "second" in backend_choices:
-        raise UsageError("second: not with engine='ray'; rescore the finished run with it")
+        raise UsageError("second: not with engine='ray'; use it to rescore the finished run")
     if unsupported := [name for name in ("sample", "append") if options.get(name)]:
         raise UsageError(f"{unsupported[0]}: not with engine='ray'")
     folder = Path(out)
@@ -419,10 +419,10 @@ def rescore(
     out: str | os.PathLike[str],
     **options: Unpack[RescoreOptions],
 ) -> Run:
-    """Score the samples of a stored run with other settings, into the folder ``out``.
+    """Score the samples of a stored run again, with other settings, into the folder ``out``.
 
-    The new run starts with a copy of the stored calls, so a model is asked only what it was not
-    asked before. Metrics, backends and the seed are those of the stored run unless they are given.
+    The new run starts with a copy of the stored calls, so a model is asked only new requests.
+    Metrics, backends and the seed are those of the stored run unless they are given.
 
     Raises:
         RunFolderError: ``run`` holds no run.
@@ -440,7 +440,7 @@ def rescore(
     # Compared after resolving links: the new run would overwrite the results that it reads.
     if old.path.resolve() == new.path.resolve():
         raise RunFolderError(
-            f"{new.path}: a run cannot be scored into its own folder; choose another out"
+            f"{new.path}: the new run needs another folder than the stored one; choose another out"
         )
     if metrics is None:
         classes = [

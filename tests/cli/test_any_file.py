@@ -83,7 +83,7 @@ def test_questions_and_answers_alone_are_told_what_they_lack(cli: Cli, tmp_path:
     said = cli("score", "log.jsonl", *LEXICAL)
     assert said.status == 2
     assert "log.jsonl:1 and 8 more: response: is missing" in said.err
-    assert "add what names the response:\n  --field response=answer\n" in said.err
+    assert "name the field with the response:\n  --field response=answer\n" in said.err
     assert "  question read: Q?\n  response read: A.\n" in said.err
     assert "documents=" not in said.err
     assert "give --retriever" in said.err
@@ -113,13 +113,13 @@ def test_a_chat_without_an_answer_is_told_as_such(cli: Cli, tmp_path: Path) -> N
 def test_a_translated_name_is_proposed_for_the_response(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("Frage,Antwort,Quellen\nWer?,Herr Stein.,\n")
     said = cli("score", "log.csv", *LEXICAL)
-    assert "add what names the response:\n  --field response=Antwort\n" in said.err
+    assert "name the field with the response:\n  --field response=Antwort\n" in said.err
 
 
 def test_without_a_guess_the_name_is_left_open(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "log.jsonl", [{"a": "Q?", "b": "A."}])
     said = cli("score", "log.jsonl")
-    assert "no sample can be read" in said.err
+    assert "no record can be read" in said.err
     assert (
         "NAME is one of the fields below:\n  --field question=NAME\n  a: Q?\n  b: A.\n" in said.err
     )
@@ -131,7 +131,9 @@ def test_of_many_fields_the_first_are_listed_with_their_values(cli: Cli, tmp_pat
     lines = cli("score", "log.jsonl").err.splitlines()[1:]
     assert lines[0] == "log.jsonl:1 and 1 more: question: is missing (expected text)"
     # Without the hint at --skip-bad, which would skip all records.
-    assert lines[1].startswith("2 faulty records; nothing was started; add what names the question")
+    assert lines[1].startswith(
+        "2 faulty records; nothing was started; name the field with the question"
+    )
     assert lines[3:] == [
         *(f"  field{n}: <U+001B>[31mvalue {n} of two lines" for n in range(10)),
         "  and 5 other fields",
@@ -198,14 +200,14 @@ def test_where_no_field_is_left_none_is_asked_for(
 ) -> None:
     jsonl(tmp_path / "log.jsonl", [record])
     errors = cli("score", "log.jsonl").err
-    assert f"no field fits {field}: add what is missing to the records" in errors
+    assert f"the records have no field for {field}: add it" in errors
     assert "NAME" not in errors
 
 
 def test_fields_that_are_listed_have_a_heading(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "log.jsonl", [{"question": "Q?", "response": "A.", "foo": "b"}])
     errors = cli("score", "log.jsonl").err
-    assert "nothing was started; fields without a known meaning:\n  " in errors
+    assert "nothing was started; the records also have these fields:\n  " in errors
 
 
 def two_files(tmp_path: Path, **of_second: Any) -> None:
@@ -278,7 +280,7 @@ def test_two_fields_of_passages_add_up_and_no_other_field_is_named_twice(
     twice = ("--field", "response=a", "--field", "response=b")
     output = cli("score", "log.jsonl", *LEXICAL, *twice)
     assert output.status == 2
-    assert "--field: response is given twice, as a and as b" in output.err
+    assert "--field: response is given twice, as a and b" in output.err
 
 
 def test_a_sheet_of_a_workbook_is_chosen(cli: Cli, tmp_path: Path) -> None:

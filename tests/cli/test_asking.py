@@ -195,7 +195,7 @@ def dies_and_comes_back(cli: Cli, tmp_path: Path, mortal: LlmServer) -> None:
     asking = ("score", "q.jsonl", "--model", model, *LEXICAL, "--out", "run")
     said = cli(*asking)
     assert said.status == 0
-    failed = int(re.findall(r"could not be scored: (\d+)\n", said.err)[0])
+    failed = int(re.findall(r"(\d+) scores could not be computed:\n", said.err)[0])
     assert 30 <= failed <= 35
     assert f"  not answered: error ({failed})\n" in said.err
     assert "no response: " in said.err

@@ -50,8 +50,8 @@ def test_a_backend_is_named_by_its_role(cli: Cli, value: str, says: str) -> None
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("a.jsonl --threshold 0.5", "--threshold: has an effect with --follow alone"),
-        ("a.jsonl --once", "--once: has an effect with --follow alone"),
+        ("a.jsonl --threshold 0.5", "--threshold: needs --follow"),
+        ("a.jsonl --once", "--once: needs --follow"),
         ("a.jsonl --follow --threshold 1 --out x --style rag", "--style: has no effect with"),
         ("a.jsonl --follow --threshold 1 --out x --limit 2", "--limit: has no effect with"),
         ("a.jsonl b.jsonl --follow --threshold 1 --out x", "expected one file and one metric"),

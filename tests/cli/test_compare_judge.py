@@ -121,7 +121,7 @@ def test_a_plan_makes_no_call(inputs: tuple[Path, Path], tmp_path: Path) -> None
         "compare", *inputs, "--judge", "python:judges:first", "--dry-run", cwd=tmp_path
     )
     assert done.returncode == 0
-    assert "40 samples" in done.stderr and "nothing was asked" in " ".join(done.stderr.split())
+    assert "40 samples" in done.stderr and "no call was made" in " ".join(done.stderr.split())
     assert not (tmp_path / "trustassay-runs").exists()
 
 

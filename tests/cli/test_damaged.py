@@ -83,13 +83,13 @@ REPAIRS = [
         "summary.json",
         garbage,
         ("report", "run"),
-        "run the command that made the run to write it again",
+        "to write it again, run the command of this run",
     ),
     ("run.json", garbage, ("report", "run"), "restore it, or choose another --out"),
     ("samples.jsonl", deep, ("report", "run"), "samples.jsonl:1: damaged (is not JSON: "),
-    ("samples.jsonl", garbage, (*SCORE, "run"), "lines: 1, samples: 3"),
-    ("assessments.jsonl", garbage, (*SCORE, "run"), "assessments.jsonl:1: damaged; delete the"),
-    ("assessments.jsonl", deep, ("report", "run"), "assessments.jsonl:1: damaged; delete the"),
+    ("samples.jsonl", garbage, (*SCORE, "run"), "expected 3 lines, got 1"),
+    ("assessments.jsonl", garbage, (*SCORE, "run"), "assessments.jsonl:1: damaged; delete this"),
+    ("assessments.jsonl", deep, ("report", "run"), "assessments.jsonl:1: damaged; delete this"),
 ]
 
 

@@ -19,7 +19,7 @@ __all__ = ["one_server", "server"]
 pytestmark = pytest.mark.slow
 
 LARGE = "64m"
-ROOM = "finished work is kept; free some space and run the same command again to continue"
+ROOM = "finished work is kept; free some space, then run the same command to continue"
 
 
 @functools.cache

@@ -49,7 +49,7 @@ def test_a_fault_of_the_program_is_not_the_users(
     monkeypatch.setattr("trustassay.runs.execute.write_results", broken)
     code, output = score(tmp_path)
     assert code == 70
-    assert "error, not a fault of the input: ValueError at tests/cli/test_internal.py:" in output
+    assert "error, not caused by the input: ValueError at tests/cli/test_internal.py:" in output
     kept = tmp_path / "run" / "internal-error.txt"
     assert str(kept) in output
     assert SECRET not in output
@@ -94,7 +94,7 @@ def test_a_metrics_fault_says_where_and_keeps_its_traceback(
     monkeypatch.setattr(Reference, "assess", broken)
     code, output = score(tmp_path)
     assert code == 1
-    assert f"failures that are the program's: {tmp_path / 'run' / 'tracebacks'}" in output
+    assert f"tracebacks of internal errors: {tmp_path / 'run' / 'tracebacks'}" in output
     line = (tmp_path / "run" / "assessments.jsonl").read_text().splitlines()[0]
     number = broken.__code__.co_firstlineno + 1
     assert json.loads(line)["error"] == (

@@ -85,7 +85,7 @@ def test_a_line_that_is_too_long_is_skipped_and_counted(cli: Cli, tmp_path: Path
     arguments = ("--metric", "grounding", "--entailer", "lexical", "--out", "run", "--skip-bad")
     result = cli("score", path, *arguments, "--longest-line", "1")
     assert result.status == 0
-    assert "skipped as faulty: 1" in result.err
+    assert "1 faulty record skipped" in result.err
 
 
 def test_the_keyword_in_python(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_groups_on_the_terminal(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mo
     assert "\u202e" not in said.err
     monkeypatch.setenv("COLUMNS", "64")
     narrow = cli("rescore", "run", "--metric", "harmonicity", "--out", "narrow").err
-    assert "stable below 0.18): means\n" in narrow
+    assert "stable below 0.18): means by model" in narrow
     assert "stable_share" in narrow
     assert re.search(r"angle_degrees +[\d.]+ °", narrow)
     assert "…" not in narrow  # what is cut is no number any more

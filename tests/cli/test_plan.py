@@ -29,7 +29,7 @@ def test_it_asks_nothing_writes_nothing_and_counts_what_is_at_hand(
     before = sorted(tmp_path.rglob("*"))
     said = cli("plan", *asking, "--json")
     assert said.status == 0
-    assert "nothing was asked" in said.err
+    assert "no call was made" in said.err
     assert sorted(tmp_path.rglob("*")) == before
     assert server.stats()["received"] == 0
     found = json.loads(said.out)
@@ -78,7 +78,7 @@ def test_an_unknown_price_is_said_to_be_unknown(
         ).err.splitlines()
         if "log-probabilities" in line
     ]
-    assert re.fullmatch(r"  log-probabilities: [\d,.]+ kB more in the store, and no .*", line)
+    assert re.fullmatch(r"  log-probabilities add [\d,.]+ kB to the store, and no .*", line)
 
 
 def test_what_a_run_then_takes_lies_in_the_range_and_the_next_is_learnt(
@@ -105,7 +105,7 @@ def test_what_a_run_then_takes_lies_in_the_range_and_the_next_is_learnt(
     assert (guessed["guess"], learnt["guess"]) == (True, False)
     assert guessed["basis"] == "guess: no reply of this model is stored yet"
     assert learnt["basis"] == "based on 40 stored replies"
-    assert "(a guess); nothing was asked" in first
+    assert "(a guess); no call was made" in first
     assert "guess" not in second
     low, high = learnt["reply_tokens_range"]
     assert high < 2 * low

@@ -51,7 +51,7 @@ def test_faults_and_failures_are_printed_all_the_same(cli: Cli, tmp_path: Path) 
     jsonl(tmp_path / "in.jsonl", [record(0), {**record(1), "response": " "}])
     failed = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL, "-q", "--out", "r")
     assert failed.status == 0
-    assert failed.err.splitlines()[0] == "could not be scored: 1"
+    assert failed.err.splitlines()[0] == "1 score could not be computed:"
     assert failed.err.splitlines()[-1] == "run:    r"
 
 

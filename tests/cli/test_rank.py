@@ -150,7 +150,7 @@ def test_failed_samples_do_not_keep_the_others_from_a_ranking(tmp_path: Path) ->
         done = run_command("rank", source, *given, *arguments, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         words = " ".join(done.stderr.split())
-        assert "could not be scored: 1" in words
+        assert "1 score could not be computed:" in words
         assert "The models cannot be distinguished: too few questions" in done.stdout
         assert "do not differ significantly" not in done.stdout
         folders.add(words.rpartition("run: ")[2].split()[0])

@@ -30,7 +30,7 @@ def test_another_threshold_asks_nothing_anew(cli: Cli, old: Path) -> None:
     said = cli("rescore", "old", "--metric", "grounding:threshold=0.7", "--out", "new", "--json")
     assert said.status == 0
     assert (old.parent / "asked.log").read_text() == asked
-    assert "replies were stored, 0 were newly requested" in said.err
+    assert "replies reused from the stored run, 0 newly requested" in said.err
     assert not said.err.startswith("0 ")
     values = json.loads(said.out)["metrics"]["grounding"]["values"]
     assert values["answered_citation_f1"] == 0.0
@@ -65,7 +65,7 @@ def test_a_run_that_was_stopped_early_can_be_rescored(cli: Cli, old: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["old", "--out", "old"], "into its own folder"),
+        (["old", "--out", "old"], "the new run needs another folder than the stored one"),
         (["nothing", "--out", "new"], "nothing: holds no run"),
         (["in.jsonl", "--out", "new"], "in.jsonl"),
         (["old", "--out", "in.jsonl"], "in.jsonl"),

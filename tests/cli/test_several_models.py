@@ -40,7 +40,7 @@ def test_files_of_several_models_are_scored_each_by_its_model(cli: Cli, place: P
     command = ("score", "big.jsonl", "small.jsonl", "tiny.jsonl", *METRIC, *TWO, "--out", "run")
     result = cli(*command)
     assert result.status == 0
-    assert "left out: 2 answers of tiny: no --model tiny=URI was given" in result.err
+    assert "2 answers of tiny left out: no --model tiny=URI was given" in result.err
     assert "\ncould not be scored" not in result.err
     groups = summary_of(place / "run")["groups"]["harmonicity"]["groups"]
     assert [group["model"] for group in groups] == ["big", "small"]
@@ -48,7 +48,7 @@ def test_files_of_several_models_are_scored_each_by_its_model(cli: Cli, place: P
     # The same command again asks nobody, and says the same.
     again = cli(*command)
     assert again.status == 0
-    assert "left out: 2 answers of tiny" in again.err
+    assert "2 answers of tiny left out" in again.err
     # By --backend, too.
     by_role = [option.replace("--model", "--backend") for option in TWO]
     by_role = [f"model={option}" if "=" in option else option for option in by_role]
@@ -61,7 +61,7 @@ def test_a_plan_lists_the_calls_of_each_model_and_who_is_left_out(cli: Cli, plac
     assert result.status == 0
     assert "python:answerers:big" in result.err
     assert "python:answerers:small" in result.err
-    assert "left out: 2 answers of tiny" in result.err
+    assert "2 answers of tiny left out" in result.err
     assert not list(place.glob("trustassay-runs"))
 
 
@@ -84,7 +84,7 @@ def test_generate_needs_a_model_and_says_by_name_what_is_left_out(cli: Cli, plac
     assert "--model" in missing.err
     result = cli("generate", "questions.jsonl", *TWO, "--out", "answers.jsonl")
     assert result.status == 0
-    assert "left out: 1 answer of tiny: no --model tiny=URI was given" in result.err
+    assert "1 answer of tiny left out: no --model tiny=URI was given" in result.err
     assert "failed:" not in result.err
     written = {row["id"]: (row["model"], row["response"]) for row in lines(place / "answers.jsonl")}
     assert written["big"] == ("big", "Paris.")

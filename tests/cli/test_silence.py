@@ -47,13 +47,13 @@ def test_empty_answers_have_no_score_and_the_same_command_asks_again(
     command = ("score", "q.jsonl", "--model", uri(server), *LEXICAL, "--out", "run")
     said = cli(*command)
     assert said.status == 0
-    assert "grounding: 2 of 3 samples failed: an empty reply" in said.err
+    assert "grounding: 2 of 3 samples failed: empty reply" in said.err
     assert "the reply is empty (after 2 tries)" in said.err
     found = summary(tmp_path / "run")
     assert found["faults"] == {"grounding": {"empty": 2}}
     assert found["metrics"]["grounding"]["failed"] == 2
     assert found["usage"]["models"][uri(server)]["calls"] == 4
-    assert "grounding: 2 of 3 samples failed: an empty reply" in report(tmp_path / "run")
+    assert "grounding: 2 of 3 samples failed: empty reply" in report(tmp_path / "run")
     assert "response" not in lines(tmp_path / "run" / "samples.jsonl")[0]
     server.change(reply=f"text:{ANSWER}")
     said = cli(*command)
@@ -81,7 +81,7 @@ def test_harmonicity_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> 
     metric = ("--metric", "harmonicity:perturbations=2")
     said = cli("score", "q.jsonl", "--model", uri(server), *metric, "--out", "run")
     assert said.status == 1
-    assert "harmonicity: 2 of 2 samples failed: an empty reply" in said.err
+    assert "harmonicity: 2 of 2 samples failed: empty reply" in said.err
     assert summary(tmp_path / "run")["metrics"]["harmonicity"]["values"]["mean"] is None
     resamples = [{"question": "Who?", "response": "", "resamples": ["", ""]}]
     jsonl(tmp_path / "r.jsonl", resamples)
@@ -98,7 +98,7 @@ def test_watch_tells_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> 
                "--once", "--out", "run")  # fmt: skip
     assert said.status == 1
     assert "the reply is empty" in said.err
-    assert "harmonicity: 1 of 1 samples failed: an empty reply" in report(tmp_path / "run")
+    assert "harmonicity: 1 of 1 samples failed: empty reply" in report(tmp_path / "run")
 
 
 def test_attack_does_not_climb_on_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> None:

@@ -412,7 +412,7 @@ def test_a_model_that_was_left_out_is_named_and_no_bound_passes_without_it(
     assert (result.result, check.result, check.value) == ("undecided", "undecided", 100)
     assert "2 answers excluded, since the model was not given" in check.why
     assert "--max harmonicity.not_scored=…" in check.why
-    note = "harmonicity: left out: 2 answers of small: no --model small=URI was given"
+    note = "harmonicity: 2 answers of small left out: no --model small=URI was given"
     assert note in result.notes
     assert note in result.to_dict()["notes"]
     assert note in render_markdown(result)

@@ -124,7 +124,7 @@ def test_a_run_goes_on_with_the_same_file_and_is_refused_with_a_changed_one(mine
     assert Path("run/assessments.jsonl").read_bytes() == kept
     score("in.jsonl", metrics=f"python:{mine}:Relevancy", out="run")  # the same file elsewhere
     mine.write_text(FILE.replace(">= self", "> self"))
-    with pytest.raises(RunFolderError, match=r"relevancy: mine\.py was changed since the run beg"):
+    with pytest.raises(RunFolderError, match=r"relevancy: mine\.py has changed since the run beg"):
         score("in.jsonl", metrics=name, out="run")
     assert lines(Path("run/assessments.jsonl"))[0]["verdict"] == "near"
 

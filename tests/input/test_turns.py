@@ -220,7 +220,7 @@ def test_a_run_says_how_many_chats_end_so(tmp_path: Path, which: Literal["last",
         out=tmp_path / "run",
         report=True,
     )
-    remark = "2 of 3 answers are followed by messages of the user without an answer"
+    remark = "2 of 3 answers are followed by user messages without an answer"
     assert any(remark in line for line in write_remarks(run.summary_file, 3))
     assert remark in (tmp_path / "run/report.html").read_text()
 

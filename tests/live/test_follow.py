@@ -133,7 +133,7 @@ def test_answers_beyond_the_threshold_are_counted_and_raise_no_alarm(tmp_path: P
     append(path, [record(i, wild=True) for i in range(60)])
     code, output = watch(path, out, "--once")
     assert code == 0, output
-    assert "60 answers scored, 60 beyond 0.3" in output
+    assert "60 answers scored, 60 worse than 0.3" in output
     assert len(scored(out)) == 60
 
 
@@ -316,7 +316,7 @@ def test_a_threshold_in_percent_of_the_range(tmp_path: Path, threshold: str, bey
     append(path, [record(0), record(1, wild=True)])
     code, output = watch(path, tmp_path / "run", "--once", "--threshold", threshold)
     assert code == 0, output
-    assert f"{beyond} beyond {threshold}" in output
+    assert f"{beyond} worse than {threshold}" in output
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_a_record_without_a_score_is_counted_too(tmp_path: Path) -> None:
     code, output = watch(path, out, "--once", "--metric", "grounding", "--entailer", "lexical")
     assert code == 0, output
     assert "1 answer scored" in output
-    assert "1 answer cannot have a score" in output
+    assert "1 answer has no score" in output
 
 
 def test_a_full_disk_ends_it_and_the_same_command_goes_on(

@@ -152,7 +152,7 @@ def test_a_closed_scorer_says_so() -> None:
         ({"documents": 3}, "documents: not for a scorer"),
         ({"judge": "openai:x"}, "grounding does not use it"),
         ({"outt": "x"}, "unknown keyword 'outt'"),
-        ({"metrics": "judge:rubric=answer", "entailer": None}, "needs a model that judges"),
+        ({"metrics": "judge:rubric=answer", "entailer": None}, "needs a judge"),
     ],
 )
 def test_what_no_scorer_can_do_is_refused_when_it_is_opened(
@@ -331,7 +331,7 @@ def test_a_folder_is_refused_where_it_holds_something_else(tmp_path: Path) -> No
             with_scorer(all_scored, out=tmp_path / out, **options)
 
     async def second(found: Scorer) -> None:
-        with pytest.raises(RunFolderError, match="another process is working"):
+        with pytest.raises(RunFolderError, match="another process is using"):
             async with scorer(metrics="grounding", entailer=Recorder(), out=tmp_path / "a"):
                 pass
 

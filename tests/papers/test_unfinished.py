@@ -110,7 +110,7 @@ def test_other_settings_are_refused_while_work_is_unfinished(tmp_path: Path) -> 
 def test_two_processes_do_not_mix(tmp_path: Path) -> None:
     with (
         UnfinishedFile(tmp_path / "out.jsonl", SETTINGS),
-        pytest.raises(UnfinishedError, match="another process is working"),
+        pytest.raises(UnfinishedError, match="another process is writing"),
     ):
         UnfinishedFile(tmp_path / "out.jsonl", SETTINGS)
     with UnfinishedFile(tmp_path / "out.jsonl", SETTINGS) as file:

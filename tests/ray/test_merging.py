@@ -202,7 +202,7 @@ def test_a_call_that_one_shard_paid_for_counts_as_paid(tmp_path: Path) -> None:
 def test_a_metric_that_looks_at_all_samples_refuses_a_shard(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "a.jsonl", [record(i, references={"m": ["r"]}) for i in range(9)])
     part = shard(source, into=2, out=tmp_path / "shards").shards[0].path
-    with pytest.raises(ValueError, match="fewl compares a sample with all others"):
+    with pytest.raises(ValueError, match="fewl compares each sample with all others"):
         api.score(part, metrics="fewl", out=tmp_path / "run", generator=lambda _: "x")
     assert not (tmp_path / "run").exists()
     with pytest.raises(BadInputError, match="divide the whole input"):

@@ -127,8 +127,8 @@ def test_answers_of_a_model_that_is_not_given_are_left_out_and_counted_by_name(
     assert summary["outcomes"]["harmonicity"]["reasons"] == {"model not given": 4}
     assert summary["metrics"]["harmonicity"]["failed"] == 4
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "left out: 2 answers of tiny: no --model tiny=URI was given" in page
-    assert "left out: 2 answers without a model" in page
+    assert "2 answers of tiny left out: no --model tiny=URI was given" in page
+    assert "2 answers without a model left out" in page
     assert "model_not_given" not in page
 
 
@@ -214,7 +214,7 @@ def test_answers_without_a_model_beside_named_ones_are_counted() -> None:
     samples = answers("big", None)
     named = assess(samples, {"big": model}).summary_file
     assert named["asked_instead"] == {"harmonicity": {"big": {"": 3}}}
-    assert "harmonicity: 3 answers name no model: big was asked about them" in write_remarks(
+    assert "harmonicity: 3 answers name no model; big was asked about them" in write_remarks(
         named, 6
     )
     planned = plan(samples, model={"big": model}, metrics=METRIC, cache=None)
@@ -235,7 +235,7 @@ def test_a_name_that_no_answer_has_is_refused_with_the_nearest() -> None:
 def test_named_models_for_samples_that_name_none_are_refused_with_the_way_out() -> None:
     with pytest.raises(UsageError) as caught:
         assess(answers(None), {"big": steady(), "small": moving()})
-    assert "no sample names the model that gave its answer" in str(caught.value)
+    assert "no sample names the model of its answer" in str(caught.value)
     assert "field model" in str(caught.value)
 
 
@@ -248,7 +248,7 @@ def test_one_model_with_a_name_also_answers_for_samples_that_name_none() -> None
 
 def test_two_models_for_the_same_answers_are_refused() -> None:
     models = {"big": steady("a"), "BIG": moving("b")}
-    with pytest.raises(UsageError, match="two models are given for the answers of 'big'"):
+    with pytest.raises(UsageError, match="answers of 'big' have two models"):
         assess(answers("big", "small"), models)
 
 
@@ -561,7 +561,9 @@ def test_a_run_of_another_model_s_answers_does_not_grow_under_its_name(tmp_path:
     options: dict[str, Any] = {"out": tmp_path / "run", "append": True}
     assess(answers("small"), big, **options)
     before = (tmp_path / "run" / "run.json").read_bytes()
-    with pytest.raises(RunFolderError, match="asked about answers of small here") as caught:
+    with pytest.raises(
+        RunFolderError, match=r"this run asked .* about answers of small, and the input now"
+    ) as caught:
         assess(answers("small", "big"), big, **options)
     assert "another --out" in str(caught.value)
     assert (tmp_path / "run" / "run.json").read_bytes() == before
@@ -708,8 +710,8 @@ def test_many_models_are_listed_in_part() -> None:
     counts = {f"m{number}": number for number in range(1, 31)}
     sentences = describe_left_out(counts)
     assert len(sentences) == 9
-    assert sentences[0] == "left out: 30 answers of m30: no --model m30=URI was given"
-    assert sentences[-1] == f"left out: {sum(range(1, 23))} answers of 22 other models"
+    assert sentences[0] == "30 answers of m30 left out: no --model m30=URI was given"
+    assert sentences[-1] == f"{sum(range(1, 23))} answers of 22 other models left out"
     instead = describe_asked_instead({"big": counts}, "was")
     assert instead[8:] == ["253 answers of 22 other models: big was asked instead"]
 

@@ -449,7 +449,7 @@ def test_the_empty_reply_of_a_reference_is_no_empty_answer() -> None:
     run = referred(failing("empty"))
     assert run.summary_file["faults"] == {"fewl": {"empty": 6}}
     remarks = write_remarks(run.summary_file, 6)
-    assert "fewl: 6 of 6 samples failed: an empty reply, or an empty answer" in remarks
+    assert "fewl: 6 of 6 samples failed: empty reply or empty answer" in remarks
     assert remarks[0].startswith("reference b (m2) did not answer 6 of 6 requests (empty reply: 6)")
 
 
@@ -463,7 +463,7 @@ def test_the_empty_reply_of_the_model_about_an_answer_is_no_empty_answer() -> No
     row = {"question": "What colour is the lamp?", "response": "The lamp is red."}
     run = score([row], metrics="harmonicity", model=Silent(), cache=None)
     remarks = write_remarks(run.summary_file, 1)
-    assert "harmonicity: 1 of 1 samples failed: an empty reply, or an empty answer" in remarks
+    assert "harmonicity: 1 of 1 samples failed: empty reply or empty answer" in remarks
 
 
 def test_a_run_in_which_all_answered_says_nothing(capsys: Any) -> None:

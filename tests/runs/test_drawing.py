@@ -81,7 +81,7 @@ def test_one_instruction_for_many_texts_is_many_units() -> None:
     assert Counter(int(name[2:]) // 2 for name in found) == Counter(
         {int(name[2:]) // 2: 2 for name in found}
     )
-    with pytest.raises(InputError, match=r"400 of 400 drawn answers belong to one question"):
+    with pytest.raises(InputError, match=r"400 of 400 drawn answers share one question"):
         drawn(SampleDraw(20), [sample(0, n) for n in range(400)])
 
 
@@ -139,7 +139,7 @@ def test_a_run_says_of_what_it_is_a_sample(tmp_path: Path) -> None:
     assert summary_of(tmp_path / "run")["drawn"] == expected
     assert summary_of(tmp_path / "run")["metrics"][METRIC]["n"] == 40
     page = (tmp_path / "run/report.html").read_text()
-    assert "40 of 200 answers, drawn at random (seed 3)." in page
+    assert "40 of 200 answers were drawn at random (seed 3)." in page
     before = results(tmp_path / "run")
     again = score(
         tmp_path / "a.jsonl",
@@ -162,7 +162,7 @@ def test_the_terminal_and_the_plan_say_it(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", [record(i, model="ab"[i % 2], lang="x") for i in range(60)])
     options = ("a.jsonl", "--entailer", "lexical", "--metric", METRIC, "--sample-by", "model,lang")
     said = cli("score", *options, "--sample", "20", "--out", "run")
-    sentence = "20 of 60 answers, drawn at random from 2 strata by model, lang (seed 0)"
+    sentence = "20 of 60 answers were drawn at random from 2 strata by model, lang (seed 0)"
     assert said.err.count(sentence) == 2, "when they are drawn, and at the end"
     assert Counter(one["model"] for one in lines(tmp_path / "run/samples.jsonl")) == {
         "a": 10,
@@ -181,10 +181,10 @@ def test_the_terminal_and_the_plan_say_it(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sample": 5, "limit": 7}, "sample: not with limit"),
+        ({"sample": 5, "limit": 7}, "sample: cannot be used with limit"),
         ({"sample_by": "model"}, "sample_by: needs sample"),
         ({"sample": 5, "sample_by": "model,nowhere"}, "no sample has the field 'nowhere'"),
-        ({"sample": "0.000001%"}, "none of 30 answers was drawn; draw more"),
+        ({"sample": "0.000001%"}, "none of 30 answers was drawn; ask for more"),
         ({"sample": 5, "engine": "ray"}, "sample: not with engine='ray'"),
     ],
 )

@@ -193,7 +193,7 @@ def test_a_damaged_run_json_is_named(finished: Path, content: str) -> None:
 def test_only_one_process_works_in_a_folder(finished: Path) -> None:
     other = os.open(finished, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
-    with pytest.raises(RunFolderError, match="another process is working in this run"):
+    with pytest.raises(RunFolderError, match="another process is using this run"):
         score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
     os.close(other)
     score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
@@ -597,7 +597,7 @@ def test_a_second_process_is_refused_while_the_first_goes_on(place: Path) -> Non
     first.kill()
     first.communicate()
     assert second.returncode == 2
-    assert second.stderr.endswith("trustassay: run: another process is working in this run\n")
+    assert second.stderr.endswith("trustassay: run: another process is using this run\n")
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def test_two_that_write_one_file_do_not_mix(tmp_path: Path) -> None:
         return shouted(prompt)
 
     done: GenerateResult = generate(source, meanwhile, out, GenerateOptions(calls=NO_CACHE))
-    assert "another process is working" in refused[1]
+    assert "another process is writing" in refused[1]
     assert done.written == 2
     assert [one["response"] for one in read_lines(out)] == ["A?", "B?"]
     assert not list(tmp_path.glob(".*"))

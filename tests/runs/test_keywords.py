@@ -70,7 +70,7 @@ def _rescore(rows: list[dict[str, Any]]) -> None:
 
 
 def test_an_option_of_the_metric_is_told_with_how_it_is_given() -> None:
-    words = "'threshold' is an option of the metric grounding; give it by metrics=\"grounding:thr"
+    words = "'threshold' is an option of the metric grounding; write metrics=\"grounding:thr"
     with pytest.raises(UnknownNameError, match=words):
         score(records(1), metrics="grounding", threshold=0.4)  # type: ignore[call-arg]
 

@@ -16,9 +16,12 @@ from trustassay.papers.cite import cite
 SPANISH = "La lámpara roja está en la casa verde, junto a la puerta."
 ENGLISH = "The red lamp is in the green house by the door."
 LOCAL = (
-    " qwen2.5-coder-1.5b reads it offline (measured AUC .88 in Spanish; about 7 CPU seconds a "
-    "sentence, 3 with `.[gguf-openvino]`), after `pip install '.[gguf]'` and "
-    "`trustassay models get qwen2.5-coder-1.5b` (1.1 GB)."
+    " qwen2.5-coder-1.5b (AUC 0.88 in Spanish; about 7 CPU seconds a sentence, 3 with "
+    "`.[gguf-openvino]`)."
+)
+INSTALL = (
+    "Install it with `pip install '.[gguf]'` and `trustassay models get qwen2.5-coder-1.5b` "
+    "(1.1 GB)."
 )
 
 
@@ -70,7 +73,11 @@ def test_every_metric_with_the_entailer_tells_it_apart(metric: Any, tmp_path: Pa
         f"1 of 2 answers is in Spanish, which the entailer ({entailer.name}) does not read."
     )
     option = "--second" if metric.name in ("faithfulness", "grounding") else "--entailer"
-    assert readers == [f"{option}{LOCAL}", "--entailer openai:gpt-4o-mini reads it, with a key."]
+    assert readers == [
+        f"To judge it offline: {option}{LOCAL}",
+        INSTALL,
+        "With a key: --entailer openai:gpt-4o-mini.",
+    ]
     assert "is in Spanish" in (tmp_path / "run" / "report.html").read_text()
 
 
@@ -90,10 +97,10 @@ def test_a_similarity_reads_what_its_entailer_reads(similarity: Any) -> None:
         "than the similarity reads (en); give another --backend similarity=URI"
         in run.assessments[0].reason
     )
-    sentence, local, larger = run.explain_unjudged()
+    sentence, local, _, larger = run.explain_unjudged()
     assert sentence.startswith("1 of 2 answers is in Spanish, which the similarity (")
-    assert local.startswith("--backend similarity=agreement:qwen2.5-coder-1.5b reads it offline")
-    assert larger == "--backend similarity=agreement:openai:gpt-4o-mini reads it, with a key."
+    assert "offline: --backend similarity=agreement:qwen2.5-coder-1.5b (AUC" in local
+    assert larger == "With a key: --backend similarity=agreement:openai:gpt-4o-mini."
 
 
 def test_an_entailer_that_reads_all_languages_is_asked() -> None:

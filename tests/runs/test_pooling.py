@@ -105,7 +105,7 @@ def test_what_is_not_comparable_is_said(paths: list[Path], tmp_path: Path) -> No
     other = run_of(tmp_path / "m0b", metric="harmonicity:stable_below=0.2", model="m0")
     write_pooled([paths[0], other], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "harmonicity was run with different options" in page
+    assert "harmonicity has different options in these runs" in page
     assert "24 answers are counted twice" in page
 
 
@@ -123,13 +123,13 @@ def test_runs_that_a_second_reader_read_in_part_are_told_apart(tmp_path: Path) -
     score([{**sample, "model": "b"}], out=tmp_path / "b", second=second, **given)
     write_pooled([tmp_path / "a", tmp_path / "b"], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "the runs have different backends for second: " in page
-    assert "different backends for entailer" not in page
+    assert "the runs use different backends as second: " in page
+    assert "different backends as entailer" not in page
 
 
 def test_what_cannot_be_pooled_is_refused(paths: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    with pytest.raises(RunFolderError, match="named twice"):
+    with pytest.raises(RunFolderError, match="given twice"):
         write_pooled([paths[0], paths[0] / ".." / paths[0].name], page)
     with pytest.raises(RunFolderError, match="holds no finished run"):
         write_pooled([paths[0], tmp_path], page)

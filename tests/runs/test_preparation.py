@@ -210,16 +210,18 @@ def test_what_cannot_be_compared_with_all_is_refused(tmp_path: Path) -> None:
     found = trustassay.ray.shard(source, into=2, out=tmp_path / "shards", whole=True)
     shard = found.shards[0].path
     assert found.pool_path and found.pool_path.name == "a.jsonl.whole.jsonl"
-    with pytest.raises(ValueError, match=r"fewl compares a sample with all others.*--whole"):
+    with pytest.raises(ValueError, match=r"fewl compares each sample with all others.*--whole"):
         api.score(shard, **options)
     wrong = trustassay.ray.shard(other, into=2, out=tmp_path / "other", whole=True).pool_path
-    with pytest.raises(ValueError, match=r"have the SHA-256 .*b.jsonl.whole.jsonl has "):
+    with pytest.raises(
+        ValueError, match=r"b.jsonl.whole.jsonl is not the file .* SHA-256 .*, got "
+    ):
         api.score(shard, pool=wrong, **options)
     assert not (tmp_path / "run").exists()
 
     faulty = jsonl(tmp_path / "c.jsonl", [*rows, answered(99, response=None)])
     part = trustassay.ray.shard(faulty, into=1, out=tmp_path / "faulty", whole=True)
-    with pytest.raises(ValueError, match="1 samples of this shard cannot be scored"):
+    with pytest.raises(ValueError, match="1 sample of this shard cannot be scored"):
         api.score(part.shards[0].path, pool=part.pool_path, skip_bad=True, **options)
     assert not (tmp_path / "run").exists()
 

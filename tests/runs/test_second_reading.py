@@ -146,7 +146,10 @@ def test_by_default_it_reads_what_is_flagged_and_some_others_at_random(tmp_path:
     low, high = summary["interval"]
     assert low < 0.25 < high
     (words,) = describe_second_readings(summary_of(tmp_path))
-    assert f"read {summary['read']} of 100 answers: 15 are no longer flagged; 0 others" in words
+    assert (
+        f"read {summary['read']} of 100 answers: 15 are no longer flagged, 0 are newly flagged"
+        in words
+    )
 
 
 def test_a_budget_takes_the_worst_first_and_the_random_ones_in_any_case(tmp_path: Path) -> None:
@@ -195,7 +198,9 @@ def test_stopped_it_goes_on_with_the_same_answers(tmp_path: Path) -> None:
     run(tmp_path / "stopped", MIXED, tired)
     stopped = told(tmp_path / "stopped")
     assert stopped["failed"] == stopped["unread"] == 45
-    assert "; 45 could not be read" in describe_second_readings(summary_of(tmp_path / "stopped"))[0]
+    assert (
+        ". It failed on 45 answers" in describe_second_readings(summary_of(tmp_path / "stopped"))[0]
+    )
     before = calls
     again = run(tmp_path / "stopped", MIXED)
     assert again.asked.total() == told(tmp_path / "whole")["statements"] - 10 < before
@@ -218,7 +223,7 @@ def test_one_that_reads_nothing_leaves_what_the_first_found(tmp_path: Path) -> N
     run(tmp_path, MIXED, away)
     found = told(tmp_path)
     assert (found["read"], found["lifted"], found["share"]) == (0, 0, None)
-    assert found["without"] == "none of the answers drawn at random was read"
+    assert found["without"] == "no answer of the random part was read"
     assert summary_of(tmp_path)["metrics"]["faithfulness"]["failed"] == 0
 
 
@@ -256,7 +261,7 @@ def test_a_calibrator_of_the_first_reader_alone_is_refused(tmp_path: Path) -> No
 
 
 def test_options_without_a_second_reader_and_one_that_nobody_uses(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="expected a second reader"):
+    with pytest.raises(UsageError, match="need a second reader"):
         score(MIXED[:2], metrics="faithfulness", second_share=0.2, cache=None)
     with pytest.raises(UsageError, match="--second is given, but reference does not use it"):
         gold = {"question": "q", "response": "r", "answers": ["r"]}
@@ -377,7 +382,7 @@ def test_the_second_reads_alone_what_the_first_does_not_read(tmp_path: Path) -> 
     assert "languages" not in summary
     (words,) = describe_second_readings(summary)
     assert "of 30 answers" in words
-    assert "it alone read 4 answers in languages that the first does not read" in words
+    assert "It also read 4 answers in languages that the first reader does not read" in words
     asked = len(second.asked)
     again = both_languages(tmp_path, in_languages(4, 30))  # finished: nothing is read again
     assert asked
@@ -390,7 +395,7 @@ def test_a_budget_holds_for_what_it_reads_alone(
 ) -> None:
     both_languages(tmp_path, in_languages(6, 0), second_budget=budget)
     assert told(tmp_path)["alone"] == alone
-    words = f"faithfulness: the second reader (s) alone read {alone} answers in languages that"
+    words = f"faithfulness: the second reader (s) read {alone} answers in languages that"
     assert describe_second_readings(summary_of(tmp_path))[0].startswith(words)
     assert summary_of(tmp_path).get("languages", {}) == (
         {"faithfulness": {"--entailer": {"es": 6 - alone}}} if alone < 6 else {}

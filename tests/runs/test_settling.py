@@ -52,7 +52,7 @@ def settled(*needs: Need, **named: Any) -> Backends:
 
 
 def test_a_need_without_a_default_is_refused_with_the_option_that_meets_it() -> None:
-    with pytest.raises(ValueError, match=r"asks: needs a model that judges \(--judge\)"):
+    with pytest.raises(ValueError, match=r"asks: needs a judge \(--judge\)"):
         settled(Need("chat", "judge"))
     with pytest.raises(ValueError, match=r"asks: needs a retriever \(--retriever\)"):
         settled(Need("search"))
@@ -158,7 +158,7 @@ def test_a_need_may_have_a_default_of_its_own() -> None:
 
 def test_metrics_with_different_defaults_are_not_scored_together_unless_one_is_named() -> None:
     metrics = [Asks((Need("compare"),)), Asks((Need("compare", default="lexical"),))]
-    with pytest.raises(ValueError, match=r"one run has one: name it \(--backend similarity=URI\)"):
+    with pytest.raises(ValueError, match="has only one; choose it with --backend similarity=URI"):
         asyncio.run(choose_backends(metrics, {}))
     found = asyncio.run(choose_backends(metrics, {"similarity": "novel"}))
     assert found.names() == {"similarity": "novel"}
@@ -175,5 +175,5 @@ def test_metrics_that_want_different_numbers_are_not_scored_together() -> None:
 
     needs = (Need("chat", "references", many=True),)
     samples = [{"question": "q", "response": "r"}]
-    with pytest.raises(ValueError, match="asks wants 1 references of a call and five 5"):
+    with pytest.raises(ValueError, match="asks needs 1 references per call and five 5"):
         score(samples, metrics=[One(needs), Five(needs)], references=[Chat("a")])

@@ -271,7 +271,7 @@ def test_metrics_with_different_templates_need_runs_of_their_own(tmp_path: Path)
     (tmp_path / "pairs.jinja").write_text("{{ question }}")
     other = FewlOfAnotherName(pairs_prompt=str(tmp_path / "pairs.jinja"))
     backends = Backends.of(chat={"generator": resolve.chat(lambda _: "x")})
-    with pytest.raises(UsageError, match=r"25 wrong_answers of a call by .*pairs\.jinja"):
+    with pytest.raises(UsageError, match=r"25 wrong_answers per call with the prompt .*pairs\.j"):
         choose_stages([Fewl(), other], backends, FillOptions())
     # Without the option the settings are those of runs of earlier versions.
     stages = choose_stages([Fewl()], backends, FillOptions())

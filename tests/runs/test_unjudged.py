@@ -54,10 +54,18 @@ def without_passages() -> Run:
     [
         (lambda: run_of(*[GERMAN] * 3), "language not read", "3 of 3 answers are in German, which"),
         (lambda: run_of(*[JAPANESE] * 3), "language not read", "3 of 3 answers are in Japanese"),
-        (lambda: run_of(*[REFUSAL] * 3), "refused", "The answers refuse; with gold answers in"),
-        (lambda: run_of(*[" "] * 3), "blank", "--field response=COLUMN names the column"),
-        (lambda: run_of(*["You're welcome!"] * 3), "no claim", "nothing that can be checked"),
-        (without_passages, "no passages", "--field documents=COLUMN names the column"),
+        (lambda: run_of(*[REFUSAL] * 3), "refused", "Refusals: with gold answers in"),
+        (
+            lambda: run_of(*[" "] * 3),
+            "blank",
+            "of the answers with --field response=COLUMN",
+        ),
+        (
+            lambda: run_of(*["You're welcome!"] * 3),
+            "no claim",
+            "Answers that state nothing to",
+        ),
+        (without_passages, "no passages", "name their column with --field documents=COLUMN"),
         (
             lambda: run_of(*[GOOD] * 3, entailer=English(fail)),
             "error",
@@ -66,7 +74,7 @@ def without_passages() -> Run:
         (
             lambda: run_of(*[GOOD] * 3, metrics=ToolUse()),
             "not assessable",
-            "The first answer: no tool was called",
+            "The first answer was not judged: no tool was called",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
@@ -84,44 +92,45 @@ def test_where_nothing_was_judged_the_result_says_why_and_what_to_do(
 
 
 @pytest.mark.parametrize(
-    ("responses", "languages", "reads", "aucs"),
+    ("responses", "languages", "pronoun", "aucs"),
     [
-        ([GERMAN], "1 of 1 answer is in German, which", "reads it", ".92 in German"),
-        ([SPANISH], "1 of 1 answer is in Spanish, which", "reads it", ".88 in Spanish"),
+        ([GERMAN], "1 of 1 answer is in German, which", "it", "0.92 in German"),
+        ([SPANISH], "1 of 1 answer is in Spanish, which", "it", "0.88 in Spanish"),
         (
             [GERMAN, GERMAN, FRENCH, JAPANESE],
             "4 of 4 answers are in German (2), French (1) and Japanese (1), which",
-            "reads them",
-            ".92 in German, .93 in French and .95 in Japanese",
+            "them",
+            "0.92 in German, 0.93 in French and 0.95 in Japanese",
         ),
         (
             [GERMAN, FRENCH],
             "2 of 2 answers are in German (1) and French (1), which",
-            "reads them",
-            ".92 in German and .93 in French",
+            "them",
+            "0.92 in German and 0.93 in French",
         ),
     ],
 )
 def test_the_reader_for_this_machine_is_named_first_with_its_figure_and_cost(
-    responses: list[str], languages: str, reads: str, aucs: str
+    responses: list[str], languages: str, pronoun: str, aucs: str
 ) -> None:
-    sentence, local, larger = run_of(*responses).explain_unjudged()
+    sentence, local, install, larger = run_of(*responses).explain_unjudged()
     assert sentence == f"{languages} the entailer (english) does not read."
     cost = find_recommended("qwen2.5-coder-1.5b").cost
-    assert local.startswith(
-        f"--second qwen2.5-coder-1.5b {reads} offline (measured AUC {aucs}; {cost}), after `pip "
+    assert local == (
+        f"To judge {pronoun} offline: --second qwen2.5-coder-1.5b (AUC {aucs}; {cost})."
     )
-    assert "`trustassay models get qwen2.5-coder-1.5b` (1.1 GB)" in local
-    assert larger == f"--entailer openai:gpt-4o-mini {reads}, with a key."
+    assert "`pip install '.[gguf]'`" in install
+    assert "`trustassay models get qwen2.5-coder-1.5b` (1.1 GB)" in install
+    assert larger == "With a key: --entailer openai:gpt-4o-mini."
 
 
 def test_a_reader_is_named_only_for_languages_that_it_reads() -> None:
-    larger = "--entailer openai:gpt-4o-mini reads {}, with a key."
-    assert run_of(POLISH).explain_unjudged()[1:] == [larger.format("it")]
-    assert run_of(POLISH, GERMAN).explain_unjudged()[1:] == [larger.format("them")]
+    larger = "With a key: --entailer openai:gpt-4o-mini."
+    assert run_of(POLISH).explain_unjudged()[1:] == [larger]
+    assert run_of(POLISH, GERMAN).explain_unjudged()[1:] == [larger]
     # The run has a second reader, which does not read it either.
     second = run_of(GERMAN, second=English())
-    assert second.explain_unjudged()[1:] == [larger.format("it")]
+    assert second.explain_unjudged()[1:] == [larger]
 
 
 def test_a_few_answers_that_were_judged_make_no_all_clear() -> None:

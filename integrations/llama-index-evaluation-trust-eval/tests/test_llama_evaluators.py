@@ -190,7 +190,7 @@ def test_what_no_metric_uses_is_refused(index: Any) -> None:
         GroundedFaithfulnessEvaluator(llm=llm)
     with pytest.raises(ValueError, match="retriever is given, but judge"):
         RubricEvaluator(llm=llm, retriever=index)
-    with pytest.raises(ValueError, match="needs a model that judges"):
+    with pytest.raises(ValueError, match="needs a judge"):
         RubricEvaluator()
 
 

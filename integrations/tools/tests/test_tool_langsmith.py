@@ -160,7 +160,7 @@ def test_broken_settings_are_an_error_of_the_experiment() -> None:
     [row] = rows
     [found] = row["evaluation_results"]["results"]
     assert (found.score, found.extra) == (None, FAILED)
-    assert "needs a model that judges" in found.comment
+    assert "needs a judge" in found.comment
     with pytest.raises(ValueError, match="did you mean faithfulness"):
         trust_evaluator("faithfullness")
 

@@ -73,27 +73,28 @@ Embedder = Annotated[
     ),
 ]
 FullTraining = Annotated[
-    bool, Flag("--full", "Train all weights in place of LoRA adapters.", group=TRAINING)
+    bool, Flag("--full", "Train all weights instead of LoRA adapters.", group=TRAINING)
 ]
-Epochs = Annotated[float, Flag("--epochs", "Passes over the data.", group=TRAINING)]
+Epochs = Annotated[float, Flag("--epochs", "Passes over the training data.", group=TRAINING)]
 TrainingSteps = Annotated[
     int | None,
-    Flag("--steps", "Steps of the optimizer, in place of --epochs.", group=TRAINING, least=1),
+    Flag("--steps", "Optimizer steps, instead of --epochs.", group=TRAINING, least=1),
 ]
-BatchSize = Annotated[int, Flag("--batch", "Conversations of a step.", group=TRAINING, least=1)]
+BatchSize = Annotated[int, Flag("--batch", "Conversations per step.", group=TRAINING, least=1)]
 LearningRate = Annotated[
-    float | None, Flag("--learning-rate", "Default: 2e-4, with --full 2e-5.", group=TRAINING)
+    float | None,
+    Flag("--learning-rate", "Learning rate. Default: 2e-4; with --full, 2e-5.", group=TRAINING),
 ]
 TestShare = Annotated[
     float,
-    Flag("--test-share", "Share of the questions to test with, 0 to below 1.", group=TRAINING),
+    Flag("--test-share", "Share of questions kept for testing, from 0 to below 1.", group=TRAINING),
 ]
 Metrics = Annotated[
     list[str],
     Flag(
         "--metric",
         "A metric and, after a colon, its options: grounding:profile=paper,correctness=em. "
-        "May be given more than once. Default: chosen by what the samples have.",
+        "Can be repeated. Default: chosen from the fields of the samples.",
         metavar="NAME[:OPTION=VALUE,...]",
         group=MODELS,
     ),
@@ -102,8 +103,8 @@ AllowMissingReferences = Annotated[
     bool,
     Flag(
         "--allow-missing-references",
-        "fewl: score an answer also if a call to a reference failed, by the references that "
-        "answered, and show the absences; short for fewl:allow_missing_references=yes.",
+        "fewl: also score answers for which some references failed, from the references that "
+        "answered, and count the failures. Short for fewl:allow_missing_references=yes.",
         group=MODELS,
         rare=True,
     ),
@@ -112,8 +113,8 @@ RatingFields = Annotated[
     Mapping[str, str],
     Flag(
         "--field",
-        "If a column of the ratings has another name: item=question_id; if it has several "
-        "rubrics, which one: rating=truthfulness. May be given again.",
+        "Read a column of the ratings under its own name: item=question_id. With several rubrics, "
+        "choose one: rating=truthfulness. Can be repeated.",
         metavar="NAME=COLUMN",
         group=INPUT,
         rare=True,
@@ -123,7 +124,7 @@ Domain = Annotated[
     str,
     Flag(
         "--domain",
-        "The field that holds a sample's domain; dots descend into objects.",
+        "The field that holds a sample's domain; dots lead into nested fields.",
         group=INPUT,
         default="domain",
         rare=True,
@@ -135,40 +136,40 @@ RunsOrTable = Annotated[
     list[str],
     Flag(
         "SOURCE...",
-        "Folders of finished runs; or one file with a row an answer and a column for each score "
-        "and label: .csv, .tsv, .xlsx, .jsonl, .json, .parquet, or traces.",
+        "Folders of finished runs, or one file with a row for each answer and a column for each "
+        "score and label: .csv, .tsv, .xlsx, .jsonl, .json, .parquet, or traces.",
     ),
 ]
 RankMetric = Annotated[
     str | None,
     Flag(
         "--metric",
-        "The metric, where the run has several; for answers what to score them with, as for "
-        "score. Default: fewl:form=agreement.",
+        "The metric to use, if the run has several; for files of answers, the metric to score them "
+        "with. Default: fewl:form=agreement.",
         metavar="NAME[:OPTION=VALUE,...]",
         group=MODELS,
     ),
 ]
 Page = Annotated[
     Path | None,
-    Flag("--page", "Write a page with tables and charts.", metavar="FILE", group=OUTPUT),
+    Flag("--page", "Write a web page with tables and charts.", metavar="FILE", group=OUTPUT),
 ]
 DryRun = Annotated[
     bool,
-    Flag("--dry-run", "Show the calls that would be made; make none.", group=OUTPUT, rare=True),
+    Flag("--dry-run", "Estimate the calls, and make none.", group=OUTPUT, rare=True),
 ]
 LABEL = Flag(
     "--label",
-    "The field or column that says whether an answer is right, or how good it is: 0 and 1, a "
-    "level, a number, or words such as yes and no; dots descend into objects. Or a column of "
-    "--ratings. study and calibrate read `label` where neither is named.",
+    "The field or column (with --ratings, of that file) that says whether an answer is right or "
+    "how good it is: 0 and 1, a level, a number, or words such as yes and no. Dots lead into "
+    "nested fields. Default of study and calibrate without --ratings: label.",
     metavar="FIELD",
     group=LABELS,
 )
 RATINGS = Flag(
     "--ratings",
-    "Ratings by people as `annotate` writes them or `agree` reads them, pooled to one label; or a "
-    "table keyed by id, whose column --label names.",
+    "Human ratings, as `annotate` writes them or `agree` reads them, pooled into one label per "
+    "answer; or a table with a column id and the column that --label names.",
     group=LABELS,
 )
 Ratings = Annotated[Path | None, RATINGS]
@@ -178,7 +179,7 @@ Machine = Annotated[
     list[str],
     Flag(
         "--machine",
-        "A rater that is a judge and not a person. May be given again.",
+        "A rater that is a judge, not a person. Can be repeated.",
         metavar="RATER",
         group=LABELS,
         rare=True,
@@ -188,47 +189,48 @@ Levels = Annotated[
     str | None,
     Flag(
         "--levels",
-        "All levels of the scale: 1..5, numbers, or words, the lowest first, with commas between "
-        "them. Other words are categories without an order.",
+        "All levels of the scale, the lowest first, separated by commas: 1..5, numbers or words. "
+        "Without it, words are categories without an order.",
         metavar="LEVELS",
         group=LABELS,
     ),
 ]
 RUBRIC = Flag(
     "--rubric",
-    "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a YAML file. "
-    "Default: answer; of pairs none.",
+    "The rubric: truthfulness, informativeness, verdict, answer, code, categories, or a YAML file. "
+    "Default: answer; for pairs, none.",
     metavar="NAME|FILE",
     group=LABELS,
 )
 Resamples = Annotated[
     int,
     Flag(
-        "--resamples", "How often questions are drawn anew.", group=CHANCE, default=2000, least=100
+        "--resamples", "How often questions are resampled.", group=CHANCE, default=2000, least=100
     ),
 ]
 Host = Annotated[
     str,
     Flag(
         "--host",
-        "The address to listen at; other machines reach it at 0.0.0.0.",
+        "The address to listen on; 0.0.0.0 admits other machines.",
         group=SERVER,
         default="127.0.0.1",
     ),
 ]
 WriteOthers = Annotated[
-    bool, Flag("--write-others", "Also write ratings to runs and files of other users.", rare=True)
+    bool,
+    Flag("--write-others", "Also write ratings to runs and files that others own.", rare=True),
 ]
 Port = Annotated[
     int,
-    Flag("--port", "The port to listen at; 0 takes a free one.", group=SERVER, least=0, most=65535),
+    Flag("--port", "The port to listen on; 0 picks a free one.", group=SERVER, least=0, most=65535),
 ]
 Public = Annotated[
     str,
     Flag(
         "--public",
-        "The name under which a proxy shows the page, as rate.example.org; requests for other "
-        "names are refused.",
+        "The host name under which a proxy serves the page, such as rate.example.org. Requests "
+        "for other names are refused.",
         metavar="HOST",
         group=SERVER,
     ),
@@ -247,7 +249,7 @@ Sources = Annotated[
         "INPUT...",
         "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder, a pattern in "
         "quotes, s3://..., duckdb:SELECT ..., or - for standard input. Several files are "
-        "pooled, as those of several models.",
+        "pooled, for example one for each model.",
     ),
 ]
 Json = Annotated[
@@ -297,7 +299,7 @@ def errors_for_people() -> Iterator[None]:
         # A full disk is no mistake in the command: status 1, and the run can be continued.
         if is_disk_full(error):
             complain(
-                "finished work is kept; free some space and run the same command again to continue"
+                "finished work is kept; free some space, then run the same command to continue"
             )
             raise typer.Exit(1) from None
         raise typer.Exit(2) from None
@@ -363,7 +365,7 @@ def show_faults(error: "BadInputError") -> None:
     for line in summarise_faults(error.faults, error.records):
         complain(one_line(line))
     if error.count > len(error.faults):
-        complain(f"... only the first {len(error.faults):,} faulty records are listed")
+        complain(f"... only the first {len(error.faults):,} faulty records are shown")
     # Skipping all records would leave nothing to score.
     hint = "" if error.count == error.records else " (--skip-bad skips them)"
     outcome = f"{amount(error.count, 'faulty record')}; nothing was started{hint}"
@@ -402,20 +404,20 @@ def show_unknown_fields(unknown_fields: "UnknownFields", outcome: str = "") -> N
     if unknown_fields.shape:
         complain(one_line(f"{lead}{unknown_fields.shape}"))
     elif name_options and not (has_names or unknown_fields.values):
-        complain(f"{lead}no field fits {fields}: add what is missing to the records")
+        complain(f"{lead}the records have no field for {fields}: add it")
     elif name_options:
         # The whole command again, to be copied; standard input cannot be read twice.
         if unknown_fields.complete and "-" not in sys.argv:
-            complain(f"{lead}this names the {fields}:")
+            complain(f"{lead}this command names the {fields}:")
             name_options = ["trustassay", *sys.argv[1:], *name_options]
         else:
             which = "" if has_names else ", where NAME is one of the fields below"
-            complain(f"{lead}add what names the {fields}{which}:")
+            complain(f"{lead}name the field with the {fields}{which}:")
         # Not folded: a line break would be copied too.
         complain(f"  {shlex.join(name_options)}", fold=False)
     elif outcome:
         # One of them may hold the passages.
-        heading = "; fields without a known meaning:" if unknown_fields.values else ""
+        heading = "; the records also have these fields:" if unknown_fields.values else ""
         complain(f"{outcome}{heading}")
     if name_options and has_names and not unknown_fields.shape:
         for field, beginning in unknown_fields.preview.items():
@@ -428,8 +430,8 @@ def show_unknown_fields(unknown_fields: "UnknownFields", outcome: str = "") -> N
             complain(f"  and {amount(left_out, 'other field')}")
     if "documents" in unknown_fields.fields and "documents" not in unknown_fields.nameable:
         complain(
-            "there are no passages to judge by: give --retriever bm25:FILE with passages, gold "
-            "answers beside the answers, or a --metric that needs neither"
+            "there are no passages to judge by: give --retriever bm25:FILE, gold answers in the "
+            "field `answers`, or a --metric that needs neither"
         )
 
 
@@ -472,9 +474,9 @@ def internal_error(error: Exception) -> NoReturn:
     from trustassay.runs.folder import RunFolder
 
     path = write_internal_error(RunFolder.last_locked, error)
-    location = f"; the traceback is in {path}" if path else "; its traceback could not be written"
+    location = f"; traceback: {path}" if path else "; the traceback could not be written"
     message = (
-        f"internal error, not a fault of the input: {type(error).__name__} at {locate_error(error)}"
+        f"internal error, not caused by the input: {type(error).__name__} at {locate_error(error)}"
     )
     complain(one_line(f"trustassay: {message}{location}"))
     raise typer.Exit(INTERNAL)

@@ -42,82 +42,107 @@ class CommandEntry(NamedTuple):
 
 def _list_entries() -> dict[str, CommandEntry]:
     """Return the commands by name, in the order of ``--help``."""
-    scores, before, people = "Scores", "Before a run", "People"
-    programs, machines = "For other programs", "Several machines"
+    scores, before, people = "Scores and reports", "Before a run", "Human labels and judges"
+    programs, machines = "Services and integrations", "Several machines"
     rows: dict[str, tuple[Any, ...]] = {
-        "score": ("score:score", "Score files of answers; with --follow, as they arrive.", scores),
+        "score": (
+            "score:score",
+            "Score the answers in files, or with --follow as they arrive.",
+            scores,
+        ),
         "report": (
             "report:report",
-            "Write the report of a run again, or one page of several runs.",
+            "Rebuild the report of a run, or put several runs on one page.",
             scores,
         ),
-        "gate": ("gate:gate", "Pass or fail a run, for continuous integration.", scores),
+        "gate": ("gate:gate", "Pass or fail a run in continuous integration.", scores),
         "compare": (
             "compare:compare",
-            "Compare two runs; with --judge, any two files of answers.",
+            "Compare two runs, or with --judge two files of answers.",
             scores,
         ),
-        "rank": ("rank:rank", "Rank models by what became of the same questions.", scores),
-        "rescore": ("rescore:rescore", "Score the samples of a run with other settings.", scores),
-        "demo": ("demo:demo", "Score the bundled example.", scores),
-        "generate": ("generate:generate", "Answer a file of questions with a model.", before),
+        "rank": ("rank:rank", "Rank models by their answers to the same questions.", scores),
+        "rescore": (
+            "rescore:rescore",
+            "Score the answers of a run again, with other settings.",
+            scores,
+        ),
+        "demo": (
+            "demo:demo",
+            "Show wrong answers of a small model, and why they are wrong.",
+            scores,
+        ),
+        "generate": (
+            "generate:generate",
+            "Ask a model the questions in a file and save its answers.",
+            before,
+        ),
         "plan": (
             "plan:plan",
-            "Show the calls, tokens, money and time that a run would need.",
+            "Estimate the calls, tokens, cost and time of a run.",
             before,
         ),
         "models": (
             "models:group",
-            "List the backends that work here, try one, or fetch one.",
+            "List the models that work here, test one or download one.",
             before,
         ),
-        "annotate": ("annotate:annotate", "Let people rate answers in the browser.", people, False),
-        "label": ("label:label", "Choose the answers that people should rate next.", people),
-        "study": ("study:study", "Show which scores agree with human labels.", people),
-        "calibrate": (
-            "calibrate:calibrate",
-            "Turn scores into probabilities of being right.",
-            people,
-        ),
-        "agree": ("agree:agree", "Measure how far raters agree.", people),
-        "audit": (
-            "audit:audit",
-            "Show what changes a judge's scores although it should not.",
-            people,
-        ),
-        "rubric": ("rubric:rubric", "Check rubrics of the metric judge.", people),
-        "entailers": (
-            "entailers:entailers",
-            "Compare entailment models on your own labelled pairs.",
+        "annotate": (
+            "annotate:annotate",
+            "Rate answers in the browser, alone or with others.",
             people,
             False,
         ),
-        "help": ("guide:help_command", "Search the guide, or print a page of it.", MORE, False),
+        "label": ("label:label", "Choose the answers that are most useful to rate next.", people),
+        "study": ("study:study", "Measure how well each score agrees with human labels.", people),
+        "calibrate": (
+            "calibrate:calibrate",
+            "Turn scores into probabilities that an answer is right.",
+            people,
+        ),
+        "agree": ("agree:agree", "Measure how well raters agree with each other.", people),
+        "audit": (
+            "audit:audit",
+            "Measure which irrelevant changes affect a judge's scores.",
+            people,
+        ),
+        "rubric": ("rubric:rubric", "Check or show a rubric of the metric judge.", people),
+        "entailers": (
+            "entailers:entailers",
+            "Measure entailment models on your own labelled pairs.",
+            people,
+            False,
+        ),
+        "help": ("guide:help_command", "Search the guide, or print one of its pages.", MORE, False),
         "completion": (
             "completion:completion",
-            "Print a script for completion at the Tab key.",
+            "Print a script for tab completion in your shell.",
             MORE,
             False,
         ),
         "view": (
             "view:view",
-            "See, compare and rate all runs below a folder, on a local page.",
+            "Browse, compare and rate runs on a local web page.",
             scores,
             False,
         ),
         "monitor": (
             "monitor:monitor",
-            "Say whether answers got worse, from one run a day.",
+            "Raise an alarm if answers get worse from day to day.",
             scores,
         ),
-        "shard": ("shard:shard", "Divide an input into shards.", machines),
-        "merge": ("merge:merge", "Put the runs of all shards together.", machines),
-        "export": ("export:export", "Write a run's table in folders, also to s3://.", machines),
+        "shard": ("shard:shard", "Split an input into shards.", machines),
+        "merge": ("merge:merge", "Merge the runs of all shards into one run.", machines),
+        "export": ("export:export", "Write the table of a run to a folder or to s3://.", machines),
         "serve": ("serve:serve", "Score answers over HTTP.", programs, False),
-        "push": ("push:push", "Send scores to the traces in Langfuse or Phoenix.", programs),
-        "pull": ("pull:pull", "Read traces of Langfuse or Phoenix into a file.", programs),
-        "mcp": ("mcp:mcp", "Serve a tool to MCP clients that checks answers.", programs, False),
-        "papers": ("papers:app", "Repeat experiments of papers, and make their data sets.", MORE),
+        "push": ("push:push", "Send scores to traces in Langfuse or Phoenix.", programs),
+        "pull": ("pull:pull", "Download traces from Langfuse or Phoenix to a file.", programs),
+        "mcp": ("mcp:mcp", "Let MCP clients check answers with a tool.", programs, False),
+        "papers": (
+            "papers:app",
+            "Reproduce experiments of papers and build their data sets.",
+            MORE,
+        ),
     }
     return {name: CommandEntry(*row) for name, row in rows.items()}
 
@@ -225,7 +250,7 @@ def _load_plugin(name: str) -> Any:
 app = typer.Typer(
     name=PROGRAM,
     cls=Commands,
-    help="Measure how far an answer written by a language model can be trusted.",
+    help="Find the answers of a language model that you cannot trust, and why.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -250,15 +275,15 @@ def options(
         bool,
         typer.Option(
             *QUIET,
-            help="Print faults and the last line alone, which names the result. It may stand "
-            "anywhere.",
+            help="Print only errors and the last line, which names the result. It can stand "
+            "anywhere in the command.",
         ),
     ] = False,
 ) -> None:
-    """Exit status: 0 finished, also if samples failed; 1 nothing could be judged, or stopped by a
-    full disk; 2 bad input or arguments, nothing was started; 3 an alarm of monitor; 4 gate:
-    undecided or untestable (its 1: failed); 70 internal error; 130 interrupted, run the same
-    command again to continue."""
+    """Exit status: 0 finished, also if some samples failed; 1 nothing could be judged, or the disk
+    is full (of gate: failed); 2 bad input or arguments, nothing was started; 3 an alarm of monitor;
+    4 gate is undecided or untestable; 70 internal error; 130 interrupted, run the same command
+    again to continue."""
 
 
 def main() -> None:

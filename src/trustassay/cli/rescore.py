@@ -3,18 +3,20 @@
 from pathlib import Path
 from typing import Annotated
 
-from trustassay.cli.common import Json, Metrics
+from trustassay.cli.common import Json
 from trustassay.cli.options import Only, with_options
 from trustassay.cli.results import show_run
 from trustassay.report.terminal import say
 from trustassay.runs.options import (
     CHANCE,
+    MODELS,
     OUTPUT,
     BackendChoices,
     Flag,
     RescoreOptions,
     SecondReadingOptions,
 )
+from trustassay.text.numbers import amount
 
 # Samples, backends and replies come from the run: only these options can change.
 RESCORED = Only(
@@ -29,22 +31,37 @@ RESCORED = Only(
 
 @with_options
 def rescore(
-    run: Annotated[Path, Flag("RUN", "A run's folder.")],
+    run: Annotated[Path, Flag("RUN", "The folder of the run.")],
     *,
-    out: Annotated[Path, Flag("--out", "The new run's folder.", group=OUTPUT)],
-    metric: Metrics,
+    out: Annotated[Path, Flag("--out", "The folder of the new run.", group=OUTPUT)],
+    metric: Annotated[
+        list[str],
+        Flag(
+            "--metric",
+            "A metric and, after a colon, its options: grounding:threshold=0.8. Can be repeated. "
+            "Default: the metrics of the run.",
+            metavar="NAME[:OPTION=VALUE,...]",
+            group=MODELS,
+        ),
+    ],
     backends: Annotated[
         BackendChoices, Only("model", "judge", "second", "entailer", "embedder", "backends")
     ],
     seed: Annotated[
-        int | None, Flag("--seed", "A seed other than the run's.", group=CHANCE, least=0)
+        int | None,
+        Flag(
+            "--seed",
+            "Seed of all random choices. Default: that of the run.",
+            group=CHANCE,
+            least=0,
+        ),
     ],
     options: Annotated[RescoreOptions, RESCORED],
     as_json: Json,
 ) -> None:
-    """Score the samples of a run with other settings; stored replies are not requested again.
+    """Score the answers of a run again, with other settings; stored replies are reused.
 
-    A metric or a backend that is not given is the run's own.
+    Metrics and backends that you do not give are those of the run.
 
     \b
     trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
@@ -57,5 +74,6 @@ def rescore(
     rescored = api.rescore(run, metrics=metric or None, out=out, **rescore_options)
     computed = sum(count.computed for count in rescored.outcome.counts.values())
     stored_replies = sum(count.from_store for count in rescored.outcome.counts.values())
-    say(f"{stored_replies} replies were stored, {computed} were newly requested")
+    stored = f"{amount(stored_replies, 'reply', 'replies')} reused from the stored run"
+    say(f"{stored}, {computed:,} newly requested")
     show_run(rescored, as_json=as_json)

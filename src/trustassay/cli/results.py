@@ -42,7 +42,7 @@ DEFAULT_RANK_METRIC = "fewl:form=agreement"
 
 
 WORST_SHOWN = 3
-"""Answers that are listed; the report and ``run.worst`` have the others."""
+"""Answers that are listed for a single metric; the report and ``run.worst`` have the others."""
 
 
 MAX_TEXT_CHARACTERS = 240
@@ -120,7 +120,8 @@ def print_run(run: Run, *, as_json: bool, worst: bool = True) -> int:
     from trustassay.runs.report import describe_judge
 
     content, settings = run.summary_file, RunFolder(run.path).read_run() or {}
-    looks = run.looks(WORST_SHOWN)
+    # The lines of several metrics take the room of the others.
+    looks = run.looks(WORST_SHOWN if len(run.metrics) == 1 else 1)
     answers, judged = looks.look_counts.answers, looks.look_counts.judged
     # The question that a reader has first: which answers cannot be trusted?
     show_outcomes(run, with_reasons=judged > 0 or len(run.metrics) > 1)
@@ -142,7 +143,7 @@ def print_run(run: Run, *, as_json: bool, worst: bool = True) -> int:
     for line in (*write_notes(content), *write_remarks(content, answers)):
         say(one_line(line))
     if run.outcome.intake.faulty:
-        say(f"skipped as faulty: {run.outcome.intake.faulty}")
+        say(f"{amount(run.outcome.intake.faulty, 'faulty record')} skipped")
     # How far the judge can be believed, unless most answers were not judged at all.
     judge = describe_judge(settings, content) if settings and 0 < answers <= 2 * judged else None
     for line in judge.lines if judge else ():
@@ -170,11 +171,14 @@ def _show_figures(run: Run, settings: Mapping[str, Any]) -> None:
         summary, figures_before = run.summaries[metric.name], grown.get(metric.name)
         if summary.error:
             complain(summary.error)
-        show_summary(metric.title, summary, metric.figures, unit, figures_before)
+        is_wide = console_width() >= MIN_WIDTH_WITH_MEANING and len(run.metrics) == 1
+        show_summary(
+            metric.title, summary, metric.figures, unit, figures_before, with_meaning=is_wide
+        )
         if groups := content.get("groups", {}).get(metric.name):
             show_groups(metric.title, groups)
         if reason := _find_reason_without_score(run, metric.name):
-            complain(f"no sample has a score of {metric.name}; the first: {reason}")
+            complain(f"no answer has a score for {metric.name}; the first one: {reason}")
 
 
 def show_outcomes(run: Run, *, with_reasons: bool = True) -> None:
@@ -230,6 +234,8 @@ def show_summary(
     figures: Mapping[str, Figure],
     unit: str | None,
     before: Mapping[str, Any] | None = None,
+    *,
+    with_meaning: bool,
 ) -> None:
     """Print the headline figures of a metric, and which of them have no interval.
 
@@ -237,6 +243,7 @@ def show_summary(
         title: of the metric.
         unit: the field that defines units, if the user chose one.
         before: the summary before the run grew; its figures are printed next to the new ones.
+        with_meaning: whether each figure is printed with what it means.
     """
     from trustassay.report.notebook import headline_rows
 
@@ -252,17 +259,17 @@ def show_summary(
     elif with_interval:
         headings = ["figure", "value", "95 % interval", "n", "meaning"]
         # On a narrow terminal each meaning would take several lines; the report has them, too.
-        columns = 5 if console_width() >= MIN_WIDTH_WITH_MEANING else 4
+        columns = 5 if with_meaning else 4
         show_table(headings[:columns], [row[:columns] for row in rows], {"meaning"})
     else:
         say(f"  {', '.join(_with_count(key, value, summary) for key, value, *_ in rows)}")
     # Intervals over fewer units than samples are wider than readers expect.
     unit_counts = [summary.units[key] for key, *_ in rows if key in summary.units]
-    one_unit = f"all answers {f'with the same {unit}' if unit else 'to a question'} are one unit"
+    shared = f"with the same {unit}" if unit else "to the same question"
     if with_interval and unit_counts:
         say(
-            f"intervals are over {max(unit_counts):,} independent units, not {summary.n:,} "
-            f"samples: {one_unit} (--unit)"
+            f"intervals: answers {shared} count as one unit, so {summary.n:,} answers are "
+            f"{max(unit_counts):,} independent units (--unit)"
         )
     # Figures with the same reason share one line.
     without: dict[str, list[str]] = {}
@@ -274,7 +281,7 @@ def show_summary(
         say(f"  no interval: {max(without, key=lambda reason: len(without[reason]))}")
     else:
         for reason, keys in without.items():
-            say(f"no interval for {', '.join(keys)}: {reason}")
+            say(f"no interval for {' and '.join(keys)}: {reason}")
     _show_without_value(summary, figures)
 
 
@@ -306,7 +313,7 @@ def _show_without_value(summary: Summary, figures: Mapping[str, Figure]) -> None
             reason = summary.not_applicable.get(key, "")
             keys_by_reason.setdefault(reason, []).append(key)
     for reason, keys in keys_by_reason.items():
-        say(f"no {' and no '.join(keys)}{': ' if reason else ''}{reason}")
+        say(f"no value for {' and '.join(keys)}{': ' if reason else ''}{reason}")
 
 
 def show_groups(title: str, groups_block: Mapping[str, Any]) -> None:
@@ -339,11 +346,11 @@ def show_groups(title: str, groups_block: Mapping[str, Any]) -> None:
             part = group.get(key)
             cells.append(with_error(part["mean"], part["error"], digits) if part else "–")
         rows.append([*cells, f"{group['score']['n']:,}"])
-    say(f"{title}: means")
+    say(f"{title}: means by {' and '.join(names)} (standard error of the last digits)")
     headings = [*names, *(heading for heading, _ in columns.values()), "n"]
     show_table(headings, rows, names)
     if more := len(groups) - len(groups_shown):
-        say(f"{more:,} smaller groups are in summary.json")
+        say(f"... and {amount(more, 'smaller group')}, in summary.json")
 
 
 def _make_printable(text: str) -> str:
@@ -384,7 +391,8 @@ def _show_calls(run: Run, usage: Mapping[str, Any], settings: Mapping[str, Any])
         if not model_usage["calls"] and model not in used_models:
             continue
         price = "price unknown" if model_usage["usd"] is None else f"{model_usage['usd']:.4f} USD"
-        tokens = f"{model_usage['prompt_tokens']:,} + {model_usage['reply_tokens']:,} tokens"
+        prompt_tokens, reply_tokens = model_usage["prompt_tokens"], model_usage["reply_tokens"]
+        tokens = f"{prompt_tokens:,} prompt + {reply_tokens:,} reply tokens"
         cached = f", {model_usage['cached']:,} cached" if model_usage["cached"] else ""
         say(f"asked {model}: {model_usage['calls']:,} calls{cached}, {tokens}, {price}")
     if table := usage.get("prices"):
@@ -398,7 +406,7 @@ def _show_calls(run: Run, usage: Mapping[str, Any], settings: Mapping[str, Any])
                 {k: v for k, v in model_usage.items() if k.startswith("without ")}
             )
     for name, count in dropped_counts.items():
-        say(f"{count:,} calls were made {name}, which the endpoint refused")
+        say(f"{amount(count, 'call')} {name}, which the endpoint refused")
 
 
 def _show_failures(run: Run) -> None:
@@ -418,14 +426,14 @@ def _show_failures(run: Run) -> None:
             first_ids.setdefault(kind, one_line(assessment.id))
     if not failed_count:
         return
-    complain(f"could not be scored: {failed_count:,}")
+    complain(f"{amount(failed_count, 'score')} could not be computed:")
     for (metric, error), count in counts.most_common(FAILURE_KINDS_SHOWN):
         others = f" (and {amount(count - 1, 'other')})" if count > 1 else ""
         complain(f"  {first_ids[metric, error]}: {metric}: {error}{others}")
     if (more := failed_count - sum(n for _, n in counts.most_common(FAILURE_KINDS_SHOWN))) > 0:
         complain(f"  ... and {more:,} more, in assessments.jsonl")
     if (tracebacks := run.path / TRACEBACKS).exists():
-        complain(f"tracebacks of failures that are the program's: {tracebacks}")
+        complain(f"tracebacks of internal errors: {tracebacks}")
 
 
 def show_worse(metric: str, answers: AnswerChanges) -> None:
@@ -450,13 +458,13 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     from trustassay.runs.remarks import describe_asked_models
 
     columns = (
-        "metric", "asks", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time"
+        "metric", "model", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time"
     )  # fmt: skip
-    show_table(columns, [*_build_plan_rows(plan.parts)], {"asks"}, wide=True)
+    show_table(columns, [*_build_plan_rows(plan.parts)], {"model"}, wide=True)
     for part in plan.parts:
-        say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
+        say(f"{part.metric}, {part.capability} ({part.backend}): {part.basis}")
         if size := part.logprob_bytes:
-            say(f"  log-probabilities: {size / 1000:,.1f} kB more in the store, and no more tokens")
+            say(f"  log-probabilities add {size / 1000:,.1f} kB to the store, and no tokens")
     price = (
         "" if plan.usd_range is None else f", {_format_range(plan.usd_range, _format_money)} USD"
     )
@@ -465,16 +473,16 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         amount(plan.samples, "sample"),
         _format_range(plan.seconds_range, format_duration),
     )
-    say(f"{samples}{price}, {seconds}{mark}; nothing was asked")
+    say(f"{samples}{price}, {seconds}{mark}; no call was made")
     if plan.second:
         say(
-            f"without what the second reader ({plan.second}) reads: that depends on what the first "
-            "one finds; --second-budget bounds it"
+            f"not included: the second reader ({plan.second}), which reads more or less depending "
+            "on the first one's verdicts; --second-budget sets a limit"
         )
     for metric, count in plan.unread.items():
         are = verb(count, "is", "are")
         say(
-            f"{metric}: {count:,} of {samples} {are} in another language than its models read, "
+            f"{metric}: {count:,} of {samples} {are} in a language that its models do not read, "
             "and will not be judged"
         )
     for sentence in describe_asked_models(plan.left_out, plan.asked_instead, "is"):
@@ -491,10 +499,10 @@ def _build_plan_rows(parts: Sequence[PlannedCalls]) -> Iterator[tuple[str, ...]]
     # The model's name only where it tells rows apart: the lines below the table have all URIs.
     backend_counts = Counter((part.metric, part.capability) for part in parts)
     for part in parts:
-        asks = part.capability
+        model = part.capability
         if backend_counts[part.metric, part.capability] > 1:
-            asks = f"{asks} {_make_printable(derive_model_name(part.backend))}"
-        yield part.metric, asks, *_build_plan_cells(part)
+            model = f"{model} {_make_printable(derive_model_name(part.backend))}"
+        yield part.metric, model, *_build_plan_cells(part)
 
 
 def _build_plan_cells(part: PlannedCalls) -> Iterator[str]:

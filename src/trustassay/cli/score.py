@@ -31,7 +31,7 @@ from trustassay.runs.options import (
     Turns,
     Unit,
 )
-from trustassay.text.numbers import amount
+from trustassay.text.numbers import amount, verb
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Following:
         bool,
         Flag(
             "--follow",
-            "Score one growing file, JSON Lines, as its answers arrive; needs --out and "
-            "--threshold. Metric: one, by default harmonicity:perturbations=3. Run the same "
-            "command again to continue after the last record read.",
+            "Score one growing JSON Lines file as its answers arrive, with one metric (default: "
+            "harmonicity:perturbations=3); needs --out and --threshold. Run the same command "
+            "again to continue after the last record read.",
             group=FOLLOWING,
         ),
     ]
@@ -52,8 +52,8 @@ class Following:
         str | None,
         Flag(
             "--threshold",
-            "With --follow: answers with scores beyond this, on the worse side, are printed "
-            "and counted; with a per cent sign, of the range of the metric's scores.",
+            "With --follow: print and count answers whose score is worse than this; with a per "
+            "cent sign, a share of the range of the metric's scores.",
             metavar="SCORE[%]",
             group=FOLLOWING,
         ),
@@ -62,7 +62,7 @@ class Following:
         float | None,
         Flag(
             "--idle",
-            "With --follow: end after this many seconds without a new record.",
+            "With --follow: stop after this many seconds without a new record.",
             group=FOLLOWING,
         ),
     ]
@@ -70,7 +70,7 @@ class Following:
         bool,
         Flag(
             "--once",
-            "With --follow: end after the records that are in the file now.",
+            "With --follow: stop after the records that are in the file now.",
             group=FOLLOWING,
         ),
     ]
@@ -78,8 +78,8 @@ class Following:
         bool,
         Flag(
             "--opentelemetry",
-            "With --follow: send each score as an event to OpenTelemetry, as it is configured "
-            "by opentelemetry-instrument (see docs/live/tools.md).",
+            "With --follow: send each score to OpenTelemetry as an event; "
+            "opentelemetry-instrument configures where (see docs/live/tools.md).",
             group=FOLLOWING,
         ),
     ]
@@ -87,7 +87,7 @@ class Following:
         bool,
         Flag(
             "--opentelemetry-explanations",
-            "As --opentelemetry, with the reason of each score, which may quote the answer.",
+            "Like --opentelemetry, with the reason for each score, which may quote the answer.",
             group=FOLLOWING,
         ),
     ]
@@ -126,11 +126,12 @@ class Following:
             **options,
         )
         say(
-            f"{amount(result.scored, 'answer')} scored, {result.beyond:,} beyond {self.threshold}, "
-            f"{result.failed:,} failed, {amount(result.faulty, 'faulty record')}"
+            f"{amount(result.scored, 'answer')} scored, {result.beyond:,} worse than "
+            f"{self.threshold}, {result.failed:,} failed, {amount(result.faulty, 'faulty record')}"
         )
         if result.scoreless:
-            say(f"{amount(result.scoreless, 'answer')} cannot have a score; the report says why")
+            have = verb(result.scoreless, "has", "have")
+            say(f"{amount(result.scoreless, 'answer')} {have} no score; the report says why")
         for sentence in describe_left_out(result.left_out):
             say(one_line(sentence))
         say(f"run:    {out}")
@@ -150,8 +151,8 @@ def score(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag(
             "--out",
-            "The run's folder. Run the same command again with the same folder to continue a "
-            "stopped run. Default: one in trustassay-runs, named after the input and the "
+            "The folder of the run. To continue a stopped run, run the same command with the same "
+            "folder. Default: a folder in trustassay-runs, named after the input and the "
             "settings.",
             group=OUTPUT,
         ),
@@ -174,14 +175,14 @@ def score(  # noqa: PLR0913 - one argument an option
     as_json: common.Json,
     open_report: common.OpenReport,
 ) -> None:
-    """Score files of answers; the report and all results go into the run's folder.
+    """Score the answers in files, and write the results and a report to the run's folder.
 
-    With --follow a growing file is scored as its answers arrive, until --once or --idle ends it,
-    and answers beyond --threshold are printed. It has no alarm: trustassay monitor has one.
+    With --follow, score a growing file as its answers arrive, until --once or --idle ends the run,
+    and print answers that are worse than --threshold. For alarms, see trustassay monitor.
 
-    Without --metric: grounding where most answers cite their documents; else faithfulness, and
-    grounding of those that cite; for gold answers without documents judge:by=entailer. Questions
-    without an answer are first sent to --model.
+    Without --metric, the files decide: grounding if most answers cite their documents, else
+    faithfulness (and grounding of the answers that cite); judge:by=entailer for gold answers
+    without documents. Questions without an answer are first sent to --model.
 
     \b
     trustassay score answers.jsonl
@@ -227,12 +228,12 @@ def score(  # noqa: PLR0913 - one argument an option
         return
     # Options of a growing file without --follow would be ignored silently.
     if flags := list_given_flags(following):
-        raise UsageError(f"{flags[0]}: has an effect with --follow alone")
+        raise UsageError(f"{flags[0]}: needs --follow")
     from trustassay import api
 
     # The default folder depends on the state of the input, so a grown one would get another.
     if "append" in drawn and out is None:
-        raise UsageError("--append: needs --out, the folder of the run that grows")
+        raise UsageError("--append: needs --out, the folder of the run to extend")
     source = common.join_sources(sources)
     answering = common.build_answering(answers)
     reason = None

@@ -68,7 +68,7 @@ class Answering:
             raise UsageError("style icl: needs examples (--examples FILE)")
         # The own prompt is complete; a second one would never be used.
         if self.style == "own" and self.prompt is not None:
-            raise UsageError("style own: sends each sample's own prompt, and takes no --prompt")
+            raise UsageError("style own: uses the prompt of each sample; remove --prompt")
         for number, example in enumerate(self.examples, 1):
             if example.response is None:
                 raise UsageError(f"example {number} ({example.id}): has no response")
@@ -90,10 +90,10 @@ class Answering:
             PromptError: the user's prompt uses a name that does not exist.
         """
         if self.style_for(sample) in _WITH_DOCUMENTS and not sample.documents:
-            message = f"is missing or empty (expected the passages for style {self.style})"
+            message = f"is missing or empty (expected passages, for style {self.style})"
             return [Problem("documents", message)]
         if self.style == "own" and _read_own_prompt(sample) is None:
-            return [Problem(OWN_PROMPT, "is missing (expected the prompt's text for style own)")]
+            return [Problem(OWN_PROMPT, "is missing (expected the prompt, for style own)")]
         if self.prompt is not None:
             # Filling the prompt for each sample finds faults that only some samples trigger, before
             # anything is paid for.

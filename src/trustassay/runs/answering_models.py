@@ -103,7 +103,7 @@ def settle_models(
         new_name = new_name or name or derive_model_name(model.name)
         if new_name in settled.values():
             text = shorten_name(new_name)
-            raise UsageError(f"--model: two models are given for the answers of {text!r}")
+            raise UsageError(f"--model: answers of {text!r} have two models; expected one")
         settled[name] = new_name
     if not settled:
         raise UsageError(_describe_unknown(next(iter(models)), "", +census.concerned))
@@ -262,18 +262,19 @@ def _remove_date(name: str) -> str:
 def _describe_unknown(name: str, backend_name: str, counts: Mapping[str, int]) -> str:
     if name and not any(counts):
         return (
-            f"--model: no sample names the model that gave its answer, {shorten_name(name)} or "
-            "another\nadd the field model (or --field model=THEIRS), or give one model alone"
+            f"--model {shorten_name(name)}=URI: no sample names the model of its answer\n"
+            "add the field model (or --field model=THEIRS), or give one model without a name"
         )
-    listed = f"the samples are of {list_models(counts)}"
+    listed = f"the answers come from {list_models(counts)}"
     names = [shorten_name(known) for known in [*counts][:MAX_MODELS_LISTED] if known]
     if name:
         unknown = did_you_mean("model", shorten_name(name), names)
         return f"--model: {unknown}\n{listed}; give the model of each as --model NAME=URI"
     example = shlex.quote(f"{names[0] if names else 'NAME'}={backend_name}")
     return (
-        f"--model {backend_name}: {listed}, and none of these is its name\n"
-        f"say whose answers it gave, as --model {example}; answers of other models are left out"
+        f"--model {backend_name}: {listed}; none of them matches\n"
+        f"name the model that it stands for, as --model {example}; other models' answers are left "
+        "out"
     )
 
 

@@ -11,6 +11,7 @@ from trustassay.judging.refusal import find_refusal_in_words
 from trustassay.runs.intake import Source
 from trustassay.text.citations import cites_document
 from trustassay.text.limits import MAX_ANSWER_CHARACTERS
+from trustassay.text.numbers import amount, verb
 
 MAX_RECORDS_READ = 200
 """Records that are read from the beginning of the input, or of each file, to decide."""
@@ -78,14 +79,14 @@ def _choose_for_samples(samples: Sequence[Sample], *, retrieves: bool) -> tuple[
         and not any(sample.documents for sample in samples)
     ):
         reason = f"{golds} of {len(samples)} records have gold answers, none has documents"
-        return ["judge:by=entailer"], f"{reason}; the other choice is --metric reference"
+        return ["judge:by=entailer"], f"{reason}; alternative: --metric reference"
     if not samples:
-        return ["grounding"], "no sample can be read"
+        return ["grounding"], "no record can be read"
     # Nothing to decide by: answers that are still to be asked for can cite, others have nothing to
     # cite.
     if retrieves or not any(sample.answered for sample in samples):
         return ["grounding"], "no record has both an answer and documents"
-    return ["faithfulness"], "no answer has documents of its own"
+    return ["faithfulness"], "no answer has documents"
 
 
 def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], str]:
@@ -102,12 +103,12 @@ def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], s
     message = f"{citing} of {len(answering)} answers cite their documents"
     refusals = len(with_documents) - len(answering)
     if refusals:
-        message += f", {refusals} {'refuses' if refusals == 1 else 'refuse'} to answer"
+        message += f", {amount(refusals, 'other')} {verb(refusals, 'is a refusal', 'are refusals')}"
     # Citing answers are the majority of those that answer at all.
     if 2 * citing > len(answering):
-        return ["grounding"], f"{message}; the other choice is --metric faithfulness"
+        return ["grounding"], f"{message}; alternative: --metric faithfulness"
     metrics = ["faithfulness", GROUNDING_OF_CITED] if citing else ["faithfulness"]
-    return metrics, f"{message}; the other choice is --metric grounding"
+    return metrics, f"{message}; alternative: --metric grounding"
 
 
 def has_unanswered(

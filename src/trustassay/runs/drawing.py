@@ -45,7 +45,7 @@ def read_size(size_text: str | int) -> int | float:
         # 100 % is no draw, and 250 % a mistake.
         if size > 0 and (size < 1 or not text.endswith("%")):
             return size
-    message = "expected a number of answers (2000), or a share below 100% (1%)"
+    message = "expected a number of answers (2000) or a share below 100% (1%)"
     raise UsageError(f"sample: {message}, got {size_text!r}")
 
 
@@ -124,13 +124,13 @@ class SampleDraw:
         units, sizes = np.unique(keys[is_drawn], return_counts=True)
         total, largest = int(is_drawn.sum()), int(sizes.max(initial=0))
         if self._of and not total:
-            raise InputError(f"sample: none of {self._of:,} answers was drawn; draw more")
+            raise InputError(f"sample: none of {self._of:,} answers was drawn; ask for more")
         # Such a draw is one prompt of a whole log: its figures would be about one unit (decision
         # 162).
         if largest > max(MAX_UNIT_ANSWERS, total / 2):
-            unit = f"{largest:,} of {total:,} drawn answers belong to one {self._unit or QUESTION}"
-            repair = f"--unit {ANSWER} draws each by itself, --unit FIELD those of equal fields"
-            raise InputError(f"sample: {unit} and are drawn together; {repair}")
+            unit = f"{largest:,} of {total:,} drawn answers share one {self._unit or QUESTION}"
+            repair = f"use --unit {ANSWER} to draw single answers, or --unit FIELD for other units"
+            raise InputError(f"sample: {unit}, and are drawn together; {repair}")
         self.settings |= {"answers": total, "of": self._of, "units": len(units)}
         return is_drawn
 

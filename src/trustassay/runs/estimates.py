@@ -467,7 +467,7 @@ class CallTotals:
             measured_on: the number of requests that were timed; 0 if none was.
         """
         # The order matters: with nothing new, neither a measurement nor a guess is used.
-        basis = "everything is cached" if not self.new else "guess: not measured"
+        basis = "everything is cached" if not self.new else "guess: speed not measured"
         if measured_on and self.new:
             basis = f"measured on {amount(measured_on, 'request')}"
         return self._build_planned((TokenCounts(0, 0),) * 3, None, None, seconds, basis)
@@ -511,10 +511,10 @@ class CallTotals:
         if self.sources["none"]:
             if self.replies == 0:
                 return "guess: no reply of this model is stored yet"
-            are = "reply of this model is" if self.replies == 1 else "replies of this model are"
-            return f"guess: only {self.replies} {are} stored yet"
+            replies = amount(self.replies, "stored reply", "stored replies")
+            return f"guess: only {replies} of this model"
         # Replies to other prompts are a weaker basis, which the user should know of.
-        message = f"based on {self.replies:,} stored replies"
+        message = f"based on {amount(self.replies, 'stored reply', 'stored replies')}"
         if to_other_prompts := self.sources["other"]:
             message += " to other prompts"
             if self.sources["like"]:

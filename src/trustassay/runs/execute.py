@@ -298,8 +298,8 @@ class _CheckedRun:
         # The pool has the faulty samples too, so a shard without them would be compared with more.
         if self.intake.faulty:
             raise UsageError(
-                f"{self.intake.faulty:,} samples of this shard cannot be scored, and others would "
-                "be compared with them; remove them from the input, and divide it again"
+                f"{amount(self.intake.faulty, 'sample')} of this shard cannot be scored, but other "
+                "samples are compared with them; remove them from the input and shard it again"
             )
         # The same samples, settings and models give the same key, so that shards share one
         # preparation.
@@ -539,7 +539,9 @@ class SecondPass:
         failures = await self._read_all(client, prepared, pool, todo, at_once, spent)
         if failures:
             answers_text = amount(len(failures), "answer")
-            tell(f"the second reader could not read {answers_text}; the first: {failures[0].error}")
+            tell(
+                f"the second reader failed on {answers_text}; the first error: {failures[0].error}"
+            )
         content["failed"] = Counter(failure.metric for failure in failures)
         asked_by_sample: dict[str, list[Asked]] = {}
         for failure in failures:
@@ -617,7 +619,7 @@ class SecondPass:
         show_progress = options.progress
         with (
             closing(writer),
-            Progress("reading again", len(todo), visible=show_progress) as progress,
+            Progress("second reading", len(todo), visible=show_progress) as progress,
         ):
             async with TaskLimiter(at_once if most is None else TIMED_AT_ONCE) as limiter:
                 for metric, place in todo:
@@ -736,8 +738,8 @@ def _check_assessment(result: Any, sample: Sample, metric: Metric) -> None:
     # The summary finds assessments by id and metric: another identity would replace another result.
     if (result.id, result.metric) != (sample.id, name):
         raise AssessmentError(
-            f"{name}: returned an assessment for {result.id!r} of {result.metric!r}, expected one "
-            f"for {sample.id!r} of {name!r}"
+            f"{name}: returned an assessment of {result.id!r} by {result.metric!r}, expected one "
+            f"of {sample.id!r} by {name!r}"
         )
     numbers = (
         dict(result.parts) if result.score is None else {**result.parts, "score": result.score}

@@ -224,7 +224,7 @@ class _ReferenceStage(Stage):
                 references[name] = texts
             else:
                 models.note_unreadable("references", name)
-                message = f"reference {name}: its reply holds no numbered answer"
+                message = f"reference {name}: the reply has no numbered answer"
                 failures.append(FillFailure(message, UNREADABLE))
         # Ordered by model, not by which answered first: the stored sample must not depend on
         # timing.
@@ -339,8 +339,8 @@ class FieldWish(NamedTuple):
 
     def describe(self, field_name: str) -> str:
         """Describe it for a message."""
-        by = f" by {self.prompt}" if self.prompt else ""
-        return f"{self.number} {field_name} of a call{by}"
+        prompt_text = f" with the prompt {self.prompt}" if self.prompt else ""
+        return f"{self.number} {field_name} per call{prompt_text}"
 
 
 def _apply_metric_wishes(filling: FillOptions, metrics: Collection[Metric]) -> FillOptions:
@@ -354,8 +354,8 @@ def _apply_metric_wishes(filling: FillOptions, metrics: Collection[Metric]) -> F
             first, other = wishes.setdefault(name, (metric.name, wish))
             if other != wish:
                 raise UsageError(
-                    f"{first} wants {other.describe(name)} and {metric.name} "
-                    f"{wish.describe(name)}; score them in runs of their own"
+                    f"{first} needs {other.describe(name)} and {metric.name} "
+                    f"{wish.describe(name)}; score them in separate runs"
                 )
     # The default pairing means that the user gave none.
     if filling.pairing == AnswerPairing() and "wrong_answers" in wishes:

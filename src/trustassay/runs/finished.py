@@ -326,7 +326,9 @@ class Run:
             # The metric itself knows best why it cannot assess an answer.
             reasons = (assessment.reason for assessment in self.assessments)
             first_reason = next(filter(None, reasons), "")
-            sentences = [f"The first answer: {first_reason}."] if first_reason else []
+            sentences = (
+                [f"The first answer was not judged: {first_reason}."] if first_reason else []
+            )
         return sentences
 
     def __repr__(self) -> str:

@@ -38,10 +38,11 @@ from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.runs import lines
 from trustassay.runs.lines import StepCallback
 from trustassay.statistics import Places
+from trustassay.text.numbers import amount
 
 T = TypeVar("T")
 REPAIRS = {
-    "summary": "run the command that made the run to write it again",
+    "summary": "to write it again, run the command of this run",
     "run": "restore it, or choose another --out",
 }
 """What a user can do about a damaged file."""
@@ -49,7 +50,7 @@ STARTED, ENDED = "started", "ended"
 """Keys in ``run.json``: when the run began and when its last answer was scored, in UTC and
 ISO 8601. Runs of earlier versions have neither."""
 SAMPLES_REPAIR = (
-    "remove samples.jsonl and assessments.jsonl and score again; model replies are stored"
+    "remove samples.jsonl and assessments.jsonl and score again; stored replies are reused"
 )
 
 _URL_AS_PATH = re.compile(r"[a-z][a-z0-9+.-]+:/")
@@ -88,8 +89,8 @@ class RunFolder:
         """
         # `s3://bucket/run` as a path is `s3:/bucket/run`, a folder below the current one.
         if _URL_AS_PATH.match(str(self.path)):
-            advice = "`trustassay export RUN --to URL` writes its table there"
-            raise RunFolderError(f"{self.path}: a run needs a folder of this machine; {advice}")
+            advice = "`trustassay export RUN --to URL` then copies its table there"
+            raise RunFolderError(f"{self.path}: a run needs a local folder; {advice}")
         # Innermost first, the order in which they can be removed.
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
         make_private_folder(self.path)
@@ -101,7 +102,7 @@ class RunFolder:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(lock)
-            raise RunFolderError(f"{self.path}: another process is working in this run") from None
+            raise RunFolderError(f"{self.path}: another process is using this run") from None
         try:
             yield
         finally:
@@ -134,8 +135,8 @@ class RunFolder:
             with os.scandir(self.path) as entries:
                 for entry in entries:
                     if entry.is_symlink() and not _is_below(entry.path, home):
-                        message = "a link that leads out of the run's folder is not followed"
-                        raise RunFolderError(f"{entry.path}: {message}; put the file itself there")
+                        message = "a link that points outside the run's folder is not followed"
+                        raise RunFolderError(f"{entry.path}: {message}; copy the file there")
                     # Reading a pipe would wait for its writer without end.
                     if not (entry.is_file() or entry.is_dir()):
                         raise RunFolderError(
@@ -240,7 +241,7 @@ class RunFolder:
         """Check that the file of samples has the ``expected`` number of lines."""
         result = sum(1 for _ in lines.read_lines(self.samples_path))
         if result != expected:
-            message = f"lines: {result:,}, samples: {expected:,}"
+            message = f"expected {amount(expected, 'line')}, got {result:,}"
             raise RunFolderError(f"{self.samples_path}: damaged ({message}); {SAMPLES_REPAIR}")
 
     def sample_records(self) -> Iterator[dict[str, Any]]:
@@ -325,7 +326,7 @@ class RunFolder:
         unknown_lines = np.flatnonzero((places < 0) | (np.array(ranks, dtype=np.int64) < 0))
         if len(unknown_lines):
             where = f"{self.assessments_path}:{unknown_lines[0] + 1}"
-            raise RunFolderError(f"{where}: belongs to no sample and metric of this run")
+            raise RunFolderError(f"{where}: belongs to no sample or metric of this run")
         places = places * len(metrics) + ranks
         return np.array(offsets, dtype=np.int64), np.array(lengths, dtype=np.int64), places
 
@@ -364,8 +365,8 @@ class RunFolder:
         )
         if units is not None and len(result) != len(units):
             raise RunFolderError(
-                f"{path}: {len(result):,} assessments of {metric} of "
-                f"{len(units):,} samples; run the run's command again"
+                f"{path}: expected {len(units):,} assessments of {metric}, got {len(result):,}; "
+                "run the command of this run again"
             )
         return result
 
@@ -448,10 +449,10 @@ def check_settings(
         only_input_changed = all(
             change.startswith(("samples.", "skipped", "drawn.")) for change in changes
         )
-        advice = " (--append scores records that were added)" if only_input_changed else ""
+        advice = ", or add --append to score new records" if only_input_changed else ""
         raise RunFolderError(
-            f"{folder}: holds {what}; choose another folder, or use the same settings{advice}. "
-            "Different: " + "; ".join(changes)
+            f"{folder}: holds {what}; choose another folder, or use the same "
+            f"settings{advice}. Different: " + "; ".join(changes)
         )
 
 
@@ -470,11 +471,18 @@ def list_setting_changes(
             if old.get("class") != value.get("class"):
                 yield f"{path}class was {old.get('class')!r}, now {value.get('class')!r}"
             elif old.get("sha256") != value.get("sha256"):
-                yield f"{path[:-1]}: {value.get('file')} was changed since the run began"
+                yield f"{path[:-1]}: {value.get('file')} has changed since the run began"
         elif isinstance(value, Mapping) and isinstance(old, Mapping):
             yield from list_setting_changes(old, value, f"{path}{key}.")
         elif old != value:
-            yield f"{path}{key} was {old!r}, now {value!r}"
+            yield f"{path}{key} was {_format_value(old)}, now {_format_value(value)}"
+
+
+def _format_value(value: Any) -> str:
+    # The options of a whole metric would fill a screen.
+    if isinstance(value, Mapping) and len(value) > 2:
+        return "set"
+    return "not set" if value is None else repr(value)
 
 
 ABOUT = "about"

@@ -218,4 +218,4 @@ def open_output(path: Path) -> IO[bytes]:
         # It becomes an output that the user named.
         return open_locked(path, wait=False, private=False)
     except BlockingIOError:
-        raise UnfinishedError(f"{path}: another process is working on it") from None
+        raise UnfinishedError(f"{path}: another process is writing it") from None

@@ -210,9 +210,9 @@ class GrowingRun:
         if self._source == SENT_INPUT:
             is_same_kind, maker = stored_run["input"] == SENT_INPUT, "a scorer"
         else:
-            is_same_kind, maker = self._read_position().keys() <= stored_run.keys(), "watching"
+            is_same_kind, maker = self._read_position().keys() <= stored_run.keys(), "--follow"
         if not is_same_kind:
-            message = f"holds a run that was not made by {maker}; choose another folder"
+            message = f"holds a run of another kind (not made by {maker}); choose another folder"
             raise RunFolderError(f"{self.folder.path}: {message}")
 
     def _resolve(self, inventory: Inventory) -> None:
@@ -261,9 +261,9 @@ OTHER_OUT_ADVICE = "choose another --out to score all"
 
 def check_append(metrics: Sequence[Metric], *, second: bool) -> None:
     """Raise :class:`UsageError` if new samples would change the scores of earlier ones."""
-    reasons = [f"{metric.name} compares answers with others" for metric in metrics if metric.pool]
-    if reasons := reasons + ["a second reader's part is drawn from all answers"] * second:
-        raise UsageError(f"append: earlier scores would change, as {reasons[0]}")
+    reasons = [f"{m.name} compares each answer with the others" for m in metrics if m.pool]
+    if reasons := reasons + ["the second reader's answers are drawn from all answers"] * second:
+        raise UsageError(f"append: earlier scores would change, because {reasons[0]}")
 
 
 class StoredSamples:
@@ -299,7 +299,7 @@ class StoredSamples:
         keys = (
             record if any(stage.lacks(sample) for stage in self._stages) else record | stored_record
         )
-        message = f"was changed since {sample.id!r} was scored; {OTHER_OUT_ADVICE} again"
+        message = f"has changed since {sample.id!r} was scored; {OTHER_OUT_ADVICE} again"
         return [Problem(key, message) for key in keys if stored_record.get(key) != record.get(key)]
 
     def _merge_stored(self, part: Path) -> bool:
@@ -319,9 +319,10 @@ class StoredSamples:
             # A lost sample is an error: its old score would stay in the figures.
             if is_missing.any():
                 first = parse_sample_id(self._line(int(np.flatnonzero(is_missing)[0])))
-                count = f"{is_missing.sum():,} of {len(is_missing):,} scored samples, as {first!r},"
+                count = f"{is_missing.sum():,} of {len(is_missing):,} scored samples"
                 message = (
-                    f"{count} were changed or are not in the input any more; {OTHER_OUT_ADVICE}"
+                    f"{count} have changed or are no longer in the input, such as {first!r}; "
+                    f"{OTHER_OUT_ADVICE}"
                 )
                 raise RunFolderError(f"{self._folder.path}: {message}")
         return has_new
@@ -345,9 +346,9 @@ class StoredSamples:
             model = sample.get("model") or stored_model
             if model != stored_model and not find_same_model(model, "", [*models]):
                 raise RunFolderError(
-                    f"{self._folder.path}: {stored_model} was asked about answers of "
-                    f"{shorten_name(model)} here, and the input now names several models\n"
-                    f"{OTHER_OUT_ADVICE}, with each model as --model NAME=URI"
+                    f"{self._folder.path}: this run asked {stored_model} about answers of "
+                    f"{shorten_name(model)}, and the input now names several models\n"
+                    f"{OTHER_OUT_ADVICE}, and give each model as --model NAME=URI"
                 )
         return {**stored_run, "backends": {**stored_run["backends"], MODEL_ROLE: models}}
 

@@ -112,12 +112,12 @@ class RunOptions(InputOptions):
     def __post_init__(self) -> None:
         check_bounds(vars(self))
         if self.sample is not None and self.limit is not None:
-            raise UsageError("sample: not with limit, which takes the first records")
+            raise UsageError("sample: cannot be used with limit, which takes the first records")
         if self.sample is None and self.sample_by:
-            raise UsageError("sample_by: needs sample, how many answers are drawn")
+            raise UsageError("sample_by: needs sample, the number or share of answers to draw")
         # A fixed number, or strata, would draw other answers from a larger input; a share does not.
         if self.append and (self.sample_by or "%" not in str(self.sample or "%")):
-            raise UsageError("append: of samples only a share without strata grows (sample 1%)")
+            raise UsageError("append: with sample, expected a share such as 1%, and no sample_by")
         # The turns of a chat are alike; as single units they would make intervals too narrow.
         if self.turns == ALL and self.unit is None:
             object.__setattr__(self, "unit", CHAT)
@@ -410,7 +410,7 @@ def _check_unit(samples: Path, options: RunOptions) -> None:
             return
     message = (
         f"unit: no sample has the field {options.unit!r}; expected question, answer, or a field of "
-        "the samples (dots descend into objects)"
+        "the samples (dots lead into nested fields)"
     )
     if options.turns == ALL and options.unit == CHAT:
         message = "turns: no record is a chat log, with its messages under `messages`"
@@ -471,7 +471,7 @@ def build_check(
 
 def _check_pool_digest(pool: str | os.PathLike[str] | None, input_digest: Any, metric: str) -> None:
     """Raise :class:`ValueError` unless a file holds all samples of the input of a shard."""
-    message = f"{metric} compares a sample with all others, and the input is one shard of several"
+    message = f"{metric} compares each sample with all others, but the input is a shard"
     repair = "give --pool the file NAME.whole.jsonl that trustassay shard --whole writes"
     if pool is None:
         raise UsageError(f"{message}: {repair}")
@@ -479,8 +479,8 @@ def _check_pool_digest(pool: str | os.PathLike[str] | None, input_digest: Any, m
         result = hashlib.file_digest(file, "sha256").hexdigest()
     if result != input_digest:
         raise UsageError(
-            f"{message}, whose samples have the SHA-256 {input_digest}; {os.fspath(pool)} "
-            f"has {result}: {repair}"
+            f"{message}; {os.fspath(pool)} is not the file of all its samples (expected SHA-256 "
+            f"{input_digest}, got {result}): {repair}"
         )
 
 
@@ -511,7 +511,7 @@ async def _yield_sound_samples(
             # a number.
             if record.has_id:
                 message = (
-                    f"{sample.id!r} is already used by an earlier record; expected an id of its own"
+                    f"{sample.id!r} is already used by an earlier record; expected a unique id"
                 )
                 problems.append(Problem("id", message))
             else:

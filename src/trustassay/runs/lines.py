@@ -258,7 +258,7 @@ def build_error_at(path: Path, offset: int) -> RunFolderError:
 
 def build_assessment_error(path: Path, number: int) -> RunFolderError:
     """Return the error for a damaged line with this number."""
-    return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
+    return RunFolderError(f"{path}:{number}: damaged; delete this line and score again")
 
 
 def read_lines(path: Path) -> Iterator[bytes]:

@@ -41,8 +41,8 @@ from trustassay.judging.second_reader import ROLE as SECOND
 
 ROLES: Mapping[str, tuple[str, str]] = {
     MODEL_ROLE: ("--model", "the model under assessment"),
-    "judge": ("--judge", "a model that judges"),
-    "generator": ("--backend generator=URI", "a model that makes wrong and corrected answers"),
+    "judge": ("--judge", "a judge"),
+    "generator": ("--backend generator=URI", "a model that writes wrong and corrected answers"),
     "references": ("--reference", "models whose answers are compared"),
     SECOND: ("--second", "a second reader"),
 }
@@ -275,7 +275,7 @@ def _check_own_names(choices: Mapping[BackendKey, Any], loaded: Mapping[BackendK
             continue
         name = loaded[place].name
         if objects_by_name.setdefault(name, choice) is not choice:
-            raise UsageError(f"--model: two models have the name {name}; expected one for each")
+            raise UsageError(f"--model: two models have the name {name}; expected different names")
 
 
 async def load_backends(
@@ -385,8 +385,8 @@ def name_models(choice: Any, role: str, *, many: bool = False) -> dict[str, Any]
             if name in result and (has_own_name or role == MODEL_ROLE):
                 option = list_backend_options()[role]
                 raise UsageError(
-                    f"{option}: {shorten_name(name)} is given twice; give each model a name of its "
-                    f"own, as {option} NAME=URI"
+                    f"{option}: {shorten_name(name)} is given twice; give each model another name, "
+                    f"as {option} NAME=URI"
                 )
             if name in result:
                 name = next(f"{name}-{n}" for n in range(2, 10**6) if f"{name}-{n}" not in result)
@@ -411,9 +411,9 @@ def _check_defaults(demands: Iterable[Demand], given_backends: Mapping[str, Any]
         first = first_demands.setdefault(demand.place, demand)
         if first.default != demand.default:
             raise UsageError(
-                f"{first.metric.name} would take {first.default} and {demand.metric.name} "
-                f"{demand.default}; one run has one: name it "
-                f"({list_backend_options()[demand.option_name]})"
+                f"{first.metric.name} uses {first.default} by default and {demand.metric.name} "
+                f"{demand.default}, but a run has only one; choose it with "
+                f"{list_backend_options()[demand.option_name]}"
             )
 
 
@@ -469,9 +469,8 @@ def check_served(metrics: Iterable[Metric], backends: Backends, inventory: Inven
         field = demand.need.field
         if field and not getattr(inventory, field) and demand.place not in backends.by_key:
             raise UsageError(
-                f"{demand.metric.name}: needs {demand.describe_backend()}, or {field} in the "
-                "samples; no sample "
-                "has any"
+                f"{demand.metric.name}: needs {demand.describe_backend()}, or the field {field}, "
+                "which no sample has"
             )
 
 

@@ -74,13 +74,13 @@ MODELS = "Metrics and models"
 SECOND_READER = "Second reader"
 ASKING = "Asking a model for answers"
 TRAINING = "Training"
-LABELS = "Labels and ratings by people"
-CHANCE = "Chance"
+LABELS = "Human labels and ratings"
+CHANCE = "Randomness"
 COST = "Cost and speed"
 FOLLOWING = "Growing files"
 DISTRIBUTED = "Distributed runs"
 SERVER = "Server"
-INTEGRATIONS = "Beside /v1/score"
+INTEGRATIONS = "Other endpoints"
 BLOCKING = "Withheld answers"
 OUTPUT = "Output"
 HELP = "Help"
@@ -149,7 +149,7 @@ def read_pairs(
         values.setdefault(key, []).append(value)
     for key, texts in values.items():
         if len(texts) > 1 and key not in several:
-            raise UsageError(f"{flag}: {key} is given twice, as {' and as '.join(texts)}")
+            raise UsageError(f"{flag}: {key} is given twice, as {' and '.join(texts)}")
     return {key: texts if len(texts) > 1 else texts[0] for key, texts in values.items()}
 
 
@@ -169,9 +169,9 @@ def _read_per_worker(texts: Sequence[str]) -> dict[str, float]:
 
 BACKEND = Flag(
     "--backend",
-    "A backend by its role: generator (writes wrong and corrected answers), similarity, retriever, "
-    "token-embedder, linker (finds entities), distractors (sources of words), or another one. May "
-    "be given more than once.",
+    "A backend for a role: generator (writes wrong and corrected answers), similarity, retriever, "
+    "token-embedder, linker (finds entities), distractors (word sources), or a role that has an "
+    "option of its own, such as judge. Can be repeated.",
     metavar="ROLE=URI",
     group=MODELS,
     kind=list[str],
@@ -244,8 +244,8 @@ class BackendChoices(TypedDict, total=False):
         "Models",
         Flag(
             "--model",
-            f"The model to ask: {describe_forms('chat model')}. Give one for each model of the "
-            "samples, by its name there: small=openai:small-1@URL.",
+            f"The model to ask: {describe_forms('chat model')}. If the samples name several "
+            "models, give each by its name: small=openai:small-1@URL.",
             metavar="[NAME=]URI",
             group=MODELS,
             kind=list[str],
@@ -256,8 +256,8 @@ class BackendChoices(TypedDict, total=False):
         "Models",
         Flag(
             "--judge",
-            "A judge, a URI as for --model, or a decision model "
-            f"({describe_forms('decision model')}). May be given more than once.",
+            "A judge: a URI as for --model, or a decision model "
+            f"({describe_forms('decision model')}). Can be repeated.",
             metavar="[NAME=]URI",
             group=MODELS,
             kind=list[str],
@@ -269,8 +269,7 @@ class BackendChoices(TypedDict, total=False):
         "Models",
         Flag(
             "--reference",
-            "A model whose answers are compared, a URI as for --model. May be given more than "
-            "once.",
+            "A model whose answers serve as references, a URI as for --model. Can be repeated.",
             metavar="[NAME=]URI",
             group=MODELS,
             kind=list[str],
@@ -281,9 +280,9 @@ class BackendChoices(TypedDict, total=False):
         "EntailerChoice | None",
         Flag(
             "--second",
-            "A second, better and slower entailer, a URI as for --entailer: it reads what the "
-            "first one flags or doubts, and a random part of the rest. Statements get the "
-            "verdict of both.",
+            "A second entailment model, better and slower, a URI as for --entailer. It reads the "
+            "answers that the first one flags or doubts, and a random part of the others. The "
+            "verdict on a statement combines both.",
             metavar="URI",
             group=MODELS,
             kind=str | None,
@@ -317,7 +316,7 @@ class BackendChoices(TypedDict, total=False):
         "str | Retriever | None",
         Flag(
             "--retriever",
-            "The retriever, for samples without documents and for factcheck: "
+            "The retriever, for samples without documents and for the metric factcheck: "
             "bm25:PATH[?index=FOLDER].",
             metavar="URI",
             group=MODELS,
@@ -335,20 +334,18 @@ class BackendChoices(TypedDict, total=False):
 
 Limit = Annotated[
     int | None,
-    Flag("--limit", "Take only the first N records.", group=INPUT, least=1, most=1000000000),
+    Flag("--limit", "Read only the first N records.", group=INPUT, least=1, most=1000000000),
 ]
 SkipBad = Annotated[
     bool,
-    Flag(
-        "--skip-bad", "Skip faulty records, and count them.", group=INPUT, default=False, rare=True
-    ),
+    Flag("--skip-bad", "Skip and count faulty records.", group=INPUT, default=False, rare=True),
 ]
 Fields = Annotated[
     Mapping[str, str | Sequence[str]],
     Flag(
         "--field",
-        "Read a field from another name; dots descend into objects. May be given more than once; "
-        "several names for documents add up.",
+        "Read a field under the name that it has in your file; dots lead into nested fields. Can "
+        "be repeated; several names for documents are combined.",
         metavar="CANONICAL=THEIRS",
         group=INPUT,
         read=lambda texts: read_pairs(texts, "--field", several=["documents"]),
@@ -358,7 +355,7 @@ Sheet = Annotated[
     str | int | None,
     Flag(
         "--sheet",
-        "The sheet of a workbook, by its title or number. Default: the one with a question column.",
+        "The sheet of a workbook, by title or number. Default: the sheet with a question column.",
         metavar="NAME|N",
         group=INPUT,
         kind=str | None,
@@ -369,7 +366,7 @@ LongestLine = Annotated[
     int,
     Flag(
         "--longest-line",
-        "MiB of the longest line, row or cell that is read; a .json file may be eight times as "
+        "The longest line, row or cell that is read, in MiB; a .json file may be eight times as "
         "large.",
         group=INPUT,
         default=LONGEST_LINE_MIB,
@@ -382,8 +379,8 @@ AnswerSpan = Annotated[
     str | None,
     Flag(
         "--answer-span",
-        "The name of the span of a trace whose output is the answer. Default: what the root "
-        "returns, else the last call of a model that is no guardrail, title or the like.",
+        "The span of a trace whose output is the answer, by name. Default: the root span if it has "
+        "an output, else the last model call, except guardrails, titles and the like.",
         metavar="NAME",
         group=INPUT,
         rare=True,
@@ -393,8 +390,8 @@ Turns = Annotated[
     Literal["last", "all"],
     Flag(
         "--turns",
-        "Which answers of a chat log are scored. With all, each has the passages up to it, "
-        "and the conversation is the unit.",
+        "Which answers of a chat log are scored. With all, each answer is judged by the passages "
+        "up to it, and the conversation is the unit.",
         metavar="last|all",
         group=INPUT,
         kind=str,
@@ -409,8 +406,8 @@ Unit = Annotated[
     str | None,
     Flag(
         "--unit",
-        "What is independent in an interval: question (all answers to one), answer, or a "
-        "field of the samples, as the number of a conversation. Default: question.",
+        "What intervals treat as independent: question (all its answers are one unit), answer, or "
+        "a field of the samples, such as the number of the conversation. Default: question.",
         metavar="FIELD",
         group=INPUT,
         rare=True,
@@ -420,8 +417,8 @@ Pool = Annotated[
     Path_ | None,
     Flag(
         "--pool",
-        "Samples for metrics that compare a sample with others. Default: those of the "
-        "input. For a shard, the file that shard --whole writes.",
+        "Samples with which some metrics compare each sample. Default: the input. For a shard, "
+        "the file that shard --whole writes.",
         group=INPUT,
         kind=Path | None,
         rare=True,
@@ -441,7 +438,7 @@ LongestAnswer = Annotated[
     int,
     Flag(
         "--longest-answer",
-        "Characters of the longest answer that is assessed; its passages may have ten times that.",
+        "The longest answer that is judged, in characters; its passages may have ten times that.",
         group=COST,
         default=MAX_ANSWER_CHARACTERS,
         least=1,
@@ -462,8 +459,8 @@ CalibratorFile = Annotated[
     Path_ | None,
     Flag(
         "--calibrator",
-        "A file that calibrate wrote: answers get a probability of being right, and those "
-        "above its thresholds are accepted.",
+        "A file that calibrate wrote. Answers get a probability of being right, and are accepted "
+        "above its thresholds.",
         metavar="FILE",
         group=MODELS,
         kind=Path | None,
@@ -474,7 +471,7 @@ SecondAlone = Annotated[
     bool,
     Flag(
         "--second-alone",
-        "Statements that the second reader read get its verdict alone.",
+        "The second reader's verdict replaces the first one's, instead of being combined with it.",
         group=SECOND_READER,
     ),
 ]
@@ -498,8 +495,8 @@ class DrawOptions(TypedDict, total=False):
         bool,
         Flag(
             "--append",
-            "Score what was added to the input since --out was scored, and show the figures "
-            "before and now. A changed or missing record is an error.",
+            "Score the records that were added to the input since --out was scored, and show the "
+            "figures before and now. A changed or missing record is an error.",
             group=INPUT,
             rare=True,
         ),
@@ -508,8 +505,8 @@ class DrawOptions(TypedDict, total=False):
         str | int | None,
         Flag(
             "--sample",
-            "Draw answers at random: 2000 of them, or 1%. What belongs together (--unit) is "
-            "drawn whole.",
+            "Score a random sample of the answers: 2000, or 1%. Answers of one unit (--unit) are "
+            "drawn together.",
             metavar="N|P%",
             group=INPUT,
             kind=str | None,
@@ -519,7 +516,7 @@ class DrawOptions(TypedDict, total=False):
         str | None,
         Flag(
             "--sample-by",
-            "Draw the same share of each value of these fields: model,language.",
+            "Draw the same share for each value of these fields: model,language.",
             metavar="FIELD,...",
             group=INPUT,
             rare=True,
@@ -537,8 +534,8 @@ class SpendingOptions(TypedDict, total=False):
         Path_ | None,
         Flag(
             "--cache",
-            "Folder of the cache in which runs share the replies of endpoints and GGUF models, "
-            "or off. Default: TRUSTASSAY_CACHE, else a folder in the user's cache.",
+            "Folder of the cache through which runs share replies of endpoints and GGUF models, "
+            "or off. Default: TRUSTASSAY_CACHE, else a folder in your user cache.",
             metavar="DIR|off",
             group=COST,
             kind=str,
@@ -562,7 +559,7 @@ class SpendingOptions(TypedDict, total=False):
         "Budget | str | None",
         Flag(
             "--budget",
-            "Stop before more than this is spent: 5usd, or 200000 (tokens).",
+            "Stop before the run spends more than this: 5usd, or 200000 (tokens).",
             metavar="USD|TOKENS",
             group=COST,
             kind=str | None,
@@ -572,7 +569,7 @@ class SpendingOptions(TypedDict, total=False):
         int | None,
         Flag(
             "--calls-at-once",
-            "Calls to one endpoint at once, at most. Default: as its URI says, else 64.",
+            "Maximum number of calls to one endpoint at once. Default: as its URI says, else 64.",
             group=COST,
             least=1,
             rare=True,
@@ -589,8 +586,8 @@ class SecondReadingOptions(TypedDict, total=False):
         float,
         Flag(
             "--second-share",
-            "The share of all answers that the second reader reads at random, 20 at least; it "
-            "gives the share of answers that need a look an interval. 0: none.",
+            "Share of all answers that the second reader reads at random, at least 20 answers. "
+            "From them comes the interval of the share of answers that need a look. 0: none.",
             group=SECOND_READER,
             default=0.1,
             least=0,
@@ -601,9 +598,9 @@ class SecondReadingOptions(TypedDict, total=False):
         str | None,
         Flag(
             "--second-budget",
-            "How many answers the second reader reads: 300, 25% of all, or as many as 600s "
-            "allow; what needs a look comes first. Default: the random ones, all that need a "
-            "look or nearly do, and those in a language that the entailer does not read.",
+            "How many answers the second reader reads: 300, 25%, or as many as fit into 600s; the "
+            "most doubtful come first. Default: the random ones, all that need a look or nearly "
+            "do, and those in a language that the entailer does not read.",
             metavar="N|N%|SECONDSs",
             group=SECOND_READER,
         ),
@@ -682,8 +679,8 @@ Engine = Annotated[
     str,
     Flag(
         "--engine",
-        "local, or ray for workers on a Ray cluster: the one at ADDRESS or RAY_ADDRESS, "
-        "else one that is started on this machine (see docs/big-runs.md).",
+        "Where to score: local, or ray for workers on the Ray cluster at ADDRESS or RAY_ADDRESS, "
+        "else on one started on this machine (see docs/big-runs.md).",
         metavar="local|ray[:ADDRESS]",
         group=DISTRIBUTED,
         default="local",
@@ -699,7 +696,7 @@ class Cluster(TypedDict, total=False):
         int | None,
         Flag(
             "--workers",
-            "Workers of --engine ray. Default: as many as have room.",
+            "Number of workers of --engine ray. Default: as many as the cluster has room for.",
             group=DISTRIBUTED,
             least=1,
         ),
@@ -708,7 +705,7 @@ class Cluster(TypedDict, total=False):
         float,
         Flag(
             "--per-worker",
-            "What each worker takes: cpus=2, gpus=1 (or a part, gpus=0.5). Default: one CPU.",
+            "Resources of each worker: cpus=2, gpus=1 (or a part, gpus=0.5). Default: one CPU.",
             metavar="cpus=N|gpus=N",
             group=DISTRIBUTED,
             kind=list[str],
@@ -722,8 +719,8 @@ class Cluster(TypedDict, total=False):
         int | None,
         Flag(
             "--shards",
-            "Shards of a new run of --engine ray. Default: four for each worker, more if they "
-            "would be larger than 5,000 samples.",
+            "Number of shards of a new run of --engine ray. Default: four for each worker, or more "
+            "so that none exceeds 5,000 samples.",
             group=DISTRIBUTED,
             least=1,
         ),
@@ -732,8 +729,8 @@ class Cluster(TypedDict, total=False):
         str | None,
         Flag(
             "--store",
-            "Where workers keep copies of their shards: a folder that all machines reach, or a "
-            "URL of fsspec (s3://..., gs://...). Not needed on one machine.",
+            "Where workers keep copies of their shards: a folder that all machines can reach, or "
+            "an fsspec URL (s3://..., gs://...). Not needed on one machine.",
             metavar="DIR|URL",
             group=DISTRIBUTED,
         ),
@@ -742,7 +739,7 @@ class Cluster(TypedDict, total=False):
         str | None,
         Flag(
             "--scratch",
-            "Folder on each machine's own disk for shards in progress. Default: the temporary "
+            "Folder on each machine's local disk for shards in progress. Default: the temporary "
             "folder.",
             metavar="DIR",
             group=DISTRIBUTED,
@@ -756,14 +753,14 @@ class EngineOptions(ScoreOptions, Cluster, total=False):
 
 AT_LEAST = Flag(
     "--at-least",
-    "Labels are right from this number on, where they are numbers other than 0 and 1.",
+    "For labels that are numbers other than 0 and 1: an answer is right from this number on.",
     metavar="NUMBER",
     group=LABELS,
     rare=True,
 )
 POSITIVE = Flag(
     "--positive",
-    "A word of a label that means right; all others then mean wrong. May be given again.",
+    "A label word that means right; all other words then mean wrong. Can be repeated.",
     metavar="WORD",
     group=LABELS,
     kind=list[str],
@@ -778,10 +775,9 @@ class KnownLabelOptions(TypedDict, total=False):
         Sequence[Path_],
         Flag(
             "--labels",
-            "Ratings by people of some of the answers, drawn at random within each outcome, as "
-            "agree reads them: the share of right answers among all is estimated from them, by "
-            "outcome. Once for each of two runs, in their order; once if the ratings name "
-            "models.",
+            "Human ratings of some answers, drawn at random within each outcome, in a file that "
+            "agree reads. They give an estimate of the share of right answers among all. For two "
+            "runs, give one file for each, in order, or one file that names the models.",
             metavar="FILE",
             group=LABELS,
             kind=list[Path],
@@ -791,8 +787,8 @@ class KnownLabelOptions(TypedDict, total=False):
         Path_ | None,
         Flag(
             "--labels-of",
-            "Another run, judged in the same way, whose answers --labels rates: its errors "
-            "correct the share that passes here (Rogan-Gladen).",
+            "Another run, judged in the same way, whose answers --labels rates. The judge's "
+            "errors there correct the share that passes here (Rogan-Gladen).",
             metavar="RUN",
             group=LABELS,
             kind=Path | None,
@@ -805,8 +801,8 @@ class KnownLabelOptions(TypedDict, total=False):
         Mapping[str, str],
         Flag(
             "--label-field",
-            "If a column of --labels has another name: item=question_id; if it has several "
-            "rubrics, which one: rating=truthfulness. May be given again.",
+            "Read a column of --labels under its own name: item=question_id. With several "
+            "rubrics, choose one: rating=truthfulness. Can be repeated.",
             metavar="NAME=COLUMN",
             group=LABELS,
             rare=True,
@@ -821,9 +817,9 @@ class AnswerOptions(TypedDict, total=False):
         str,
         Flag(
             "--style",
-            "How the model is asked for answers: closed-book, rag, rag-refusal, icl, own; auto "
-            "takes own if there is own_prompt, rag-refusal if there are documents, else "
-            "closed-book.",
+            "How the model is asked for answers: closed-book, rag, rag-refusal, icl, own or auto. "
+            "auto means own for samples with own_prompt, rag-refusal for samples with documents, "
+            "else closed-book.",
             group=ASKING,
             default="auto",
         ),
@@ -832,8 +828,8 @@ class AnswerOptions(TypedDict, total=False):
         Path_ | None,
         Flag(
             "--prompt",
-            "Your own template in place of the style's; filled with question, sample, examples "
-            "and refusal.",
+            "Your own prompt template, instead of that of the style; its variables are question, "
+            "sample, examples and refusal.",
             group=ASKING,
             kind=Path | None,
         ),
@@ -842,7 +838,7 @@ class AnswerOptions(TypedDict, total=False):
         Path_ | None,
         Flag(
             "--examples",
-            "Answered questions to show before the question; a file like INPUT.",
+            "A file like INPUT with answered questions, which the prompt shows as examples.",
             group=ASKING,
             kind=Path | None,
         ),
@@ -851,7 +847,7 @@ class AnswerOptions(TypedDict, total=False):
         float,
         Flag(
             "--temperature",
-            "Sampling temperature; 0 for the most likely answer.",
+            "Sampling temperature; 0 gives the most likely answer.",
             group=ASKING,
             default=0.0,
             least=0,
@@ -862,8 +858,8 @@ class AnswerOptions(TypedDict, total=False):
         int | None,
         Flag(
             "--logprobs",
-            "Ask for the log-probabilities of the answer's tokens too, with this many "
-            "alternatives of each (0 to 20), for uncertainty.",
+            "Also ask for the log-probabilities of the answer's tokens, with this many "
+            "alternatives each (0 to 20), for the metric uncertainty.",
             group=ASKING,
             kind=int | None,
             least=0,
@@ -922,7 +918,7 @@ KINDS: Mapping[Any, tuple[Any, str]] = {
     bool: (bool, "True or False"),
     int: (Integral, "a whole number"),
     float: (Real, "a number"),
-    str: (str, "a text"),
+    str: (str, "text"),
     Mapping: (Mapping, "a mapping"),
     type(None): (type(None), "None"),
 }
@@ -960,7 +956,7 @@ def check_keywords(
             faults.append(did_you_mean("keyword", name, names))
         else:
             text = f'metrics="{owner.name}:{name}=..."'
-            faults.append(f"{name!r} is an option of the metric {owner.name}; give it by {text}")
+            faults.append(f"{name!r} is an option of the metric {owner.name}; write {text}")
     if faults:
         raise UnknownNameError("; ".join(faults))
     if faults := [

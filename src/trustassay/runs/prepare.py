@@ -166,7 +166,7 @@ async def _prepare_metric(
         return Prepared(failure=failure, asked=count_failures_once(models.asked))
     except Exception as error:
         write_failure(folder, metric.name, error)
-        message = f"{metric.name} failed while it prepared: {describe_error(error)}"
+        message = f"{metric.name} failed during its preparation: {describe_error(error)}"
         return Prepared(failure=FillFailure(message))
     return Prepared(value, None, **models.count_requests())
 
@@ -263,7 +263,7 @@ class Preparation:
             while not self._try_lock(lock):
                 await asyncio.sleep(LOOK_EVERY_S)
                 if waited < SAY_AFTER_S <= (waited := waited + LOOK_EVERY_S) and show_progress:
-                    tell(f"waiting for another process, which prepares {self.path}")
+                    tell(f"waiting for another process that prepares {self.path}")
             yield
         finally:
             os.close(lock)

@@ -11,7 +11,7 @@ from trustassay.errors import MODEL_NOT_GIVEN, ModelNotGivenError, shorten_name
 from trustassay.report.asked import describe_unanswered
 from trustassay.runs.answering_models import MAX_MODELS_LISTED
 from trustassay.text.limits import TOO_LONG
-from trustassay.text.numbers import amount, verb
+from trustassay.text.numbers import amount, percent_text, verb
 
 LEFT_OUT = "left_out"
 """Key in ``summary.json``: by metric, the answers whose model was not given, by its name."""
@@ -27,11 +27,11 @@ the run grew."""
 _FAULT_DESCRIPTIONS = {
     "closed": "the endpoint rejects all requests",
     "connection": "no connection",
-    "limited": "too many requests for the endpoint",
+    "limited": "the endpoint received too many requests",
     "malformed": "the reply could not be read",
     "oversized": "the reply was too large",
     "refused": "the endpoint refused the request",
-    "server": "server error of the endpoint",
+    "server": "the endpoint had a server error",
     "timeout": "no reply in time",
     TOO_LONG: "too long to assess",
 }
@@ -40,12 +40,12 @@ _ANSWER_DESCRIPTIONS = {
     "blank": ("was blank", "were blank"),
     "cut": ("was cut at max_tokens", "were cut at max_tokens"),
     "unanswered": (
-        "is followed by a message of the user without an answer, which was left out",
-        "are followed by messages of the user without an answer, which were left out",
+        "is followed by a user message without an answer, which was left out",
+        "are followed by user messages without an answer, which were left out",
     ),
     "repeated": (
-        "repeats another one to the same question, with another id",
-        "repeat another one to the same question, with another id",
+        "repeats an earlier answer to the same question, under another id",
+        "repeat an earlier answer to the same question, under another id",
     ),
     "copied": (
         "was copied word for word from a passage",
@@ -84,9 +84,9 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             consequence = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
             # An empty answer is no failure of a call, unlike an empty reply.
             if kind == "empty" and has_empty_reply:
-                consequence = "samples failed: an empty reply, or an empty answer"
+                consequence = "samples failed: empty reply or empty answer"
             elif kind == "empty":
-                consequence = f"answers {_was_or_were(count)} empty"
+                consequence = f"answers {verb(count, 'was', 'were')} empty"
             result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
     result += _describe_moved_aliases(summary.get(ANSWERED_BY, {}))
     result += write_left_out(summary)
@@ -96,16 +96,17 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
         if count := int(values.get("open") or 0):
             are = verb(count, "is", "are")
             result.append(
-                f"{metric}: {count:,} of {samples:,} answers {are} open, since replies cannot be "
-                f"read: the mean over all is between {values['mean_low']:.3f} and "
-                f"{values['mean_high']:.3f}"
+                f"{metric}: {count:,} of {samples:,} answers {are} undecided, because replies "
+                f"could not be read; the mean over all answers is between "
+                f"{values['mean_low']:.3f} and {values['mean_high']:.3f}"
             )
     result += write_metric_remarks(summary)
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(usage.get("cut", 0) for usage in models.values()):
             calls = sum(usage["calls"] for usage in models.values())
             result.append(
-                f"{metric}: {cut:,} of {calls:,} replies {_was_or_were(cut)} cut at max_tokens"
+                f"{metric}: {cut:,} of {calls:,} replies {verb(cut, 'was', 'were')} cut at "
+                "max_tokens"
             )
     return result
 
@@ -118,8 +119,8 @@ def _describe_moved_aliases(calls_by_backend: Mapping[str, Mapping[str, int]]) -
         if len(calls_by_model) > 1:
             names = ", ".join(f"{shorten_name(k)} ({n:,})" for k, n in calls_by_model.items())
             result.append(
-                f"{backend}: answered by several models, whose numbers differ: {names}; "
-                "name one version instead of an alias"
+                f"{backend}: several models answered under this name: {names}. Their numbers may "
+                "differ; name a version instead of an alias"
             )
     return result
 
@@ -176,9 +177,9 @@ def describe_left_out(counts_by_model: Mapping[str, int]) -> list[str]:
     for model, count in listed.items():
         of_model = f"of {shorten_name(model)}" if model else "without a model"
         reason = ModelNotGivenError(model)
-        result.append(f"left out: {amount(count, 'answer')} {of_model}: {reason}")
+        result.append(f"{amount(count, 'answer')} {of_model} left out: {reason}")
     if rest:
-        result.append(f"left out: {_describe_rest(rest)}")
+        result.append(f"{_describe_rest(rest)} left out")
     return result
 
 
@@ -209,12 +210,12 @@ def describe_asked_instead(
         for model, count in listed.items():
             answers, them = amount(count, "answer"), "it" if count == 1 else "them"
             name_no = "names no" if count == 1 else "name no"
-            sentence = f"{answers} {name_no} model: {shorten_name(asked)} {verb} asked about {them}"
+            sentence = f"{answers} {name_no} model; {shorten_name(asked)} {verb} asked about {them}"
             if model:
                 option = shlex.quote(f"{shorten_name(model)}=URI")
                 sentence = (
                     f"{answers} of {shorten_name(model)}: {shorten_name(asked)} {verb} asked about "
-                    f"{them}; --model {option} names the right one"
+                    f"{them}; --model {option} gives the right model"
                 )
             result.append(sentence)
         if rest:
@@ -230,7 +231,8 @@ def describe_draw(draw: Mapping[str, Any]) -> str:
     # Units are mentioned only if they differ from answers.
     units_text = f" in {draw['units']:,} units" if draw["units"] < draw["answers"] else ""
     answers_text = f"{draw['answers']:,} of {draw['of']:,} answers{units_text}"
-    return f"{answers_text}, drawn at random{strata_text} (seed {draw['seed']})"
+    status = verb(draw["answers"], "was drawn", "were drawn")
+    return f"{answers_text} {status} at random{strata_text} (seed {draw['seed']})"
 
 
 def write_notes(summary: Mapping[str, Any]) -> list[str]:
@@ -238,7 +240,8 @@ def write_notes(summary: Mapping[str, Any]) -> list[str]:
     result = [f"{describe_draw(summary[DRAWN])}."] if DRAWN in summary else []
     if grown := summary.get(GROWN):
         answer_count = max(metric_summary["n"] for metric_summary in summary["metrics"].values())
-        result.append(f"{answer_count - grown['samples']:,} of {answer_count:,} answers are new.")
+        new = answer_count - grown["samples"]
+        result.append(f"{new:,} of {answer_count:,} answers {verb(new, 'is', 'are')} new.")
     return [*result, *describe_second_readings(summary)]
 
 
@@ -253,30 +256,29 @@ def describe_second_readings(summary: Mapping[str, Any]) -> list[str]:
 def _describe_second_reading(reading: Mapping[str, Any]) -> str:
     """Return what a second reader read and changed, and the estimate for all answers."""
     reader, alone_count = f"the second reader ({reading['reader']})", reading.get("alone", 0)
-    in_others = f"alone read {alone_count:,} answers in languages that the first does not read"
+    alone_text = (
+        f"read {amount(alone_count, 'answer')} in languages that the first reader does not read"
+    )
     # The first reader read no answer: there is nothing that the second one could have changed.
     if not reading["answers"] and alone_count:
-        return f"{reader} {in_others}"
+        return f"{reader} {alone_text}"
     lifted, newly_flagged = reading["lifted"], reading["set"]
     message = (
-        f"{reader} read {reading['read']:,} of {reading['answers']:,} answers: "
-        f"{lifted:,} {verb(lifted, 'is', 'are')} no longer flagged; "
-        f"{newly_flagged:,} {'other now is' if newly_flagged == 1 else 'others now are'}"
+        f"{reader} read {reading['read']:,} of {amount(reading['answers'], 'answer')}: "
+        f"{lifted:,} {verb(lifted, 'is', 'are')} no longer flagged, "
+        f"{newly_flagged:,} {verb(newly_flagged, 'is', 'are')} newly flagged"
     )
-    message += f"; it {in_others}" if alone_count else ""
+    message += f". It also {alone_text}" if alone_count else ""
     if reading["failed"]:
-        message += f"; {reading['failed']:,} could not be read"
+        message += f". It failed on {amount(reading['failed'], 'answer')}"
     # Failed answers are among the unread ones.
     if (out_of_time := reading["unread"] - reading["failed"]) > 0:
-        message += f"; {out_of_time:,} were left when its time was spent"
+        message += f". Its time was up before it read {amount(out_of_time, 'more answer')}"
     if reading["share"] is None:
-        return f"{message}; {reading['without']}"
-    message += f". Had it read all, {100 * reading['share']:.0f} % would need a look"
+        return f"{message}. The share of all answers is unknown: {reading['without']}"
+    share = percent_text(reading["share"])
+    message += f". If it had read all answers, {share} would need a look"
     if reading["interval"]:
         low, high = (100 * bound for bound in reading["interval"])
-        return message + (f" ({low:.0f} to {high:.0f} %)" if low < high else "")
+        return message + (f" (95 % interval {low:.0f} to {high:.0f} %)" if low < high else "")
     return f"{message} (no interval: {reading['without']})"
-
-
-def _was_or_were(count: int) -> str:
-    return "was" if count == 1 else "were"

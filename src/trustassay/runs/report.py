@@ -88,7 +88,8 @@ def write_report(  # noqa: PLR0913 - what a page can show
         total = int(run["samples"]["samples"])
         summaries = [Summary(**summary["metrics"][metric.name]) for metric in metrics]
     except (KeyError, TypeError, ValueError):
-        raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
+        message = "damaged, or of another run; run the command of this run again"
+        raise RunFolderError(f"{folder.path}/summary.json: {message}") from None
     folder.check_samples(total)
     # Step 2: count the run, if the caller has not.
     drawing = {metric.name: metric for metric in metrics_here} or load_metrics(run)
@@ -201,7 +202,7 @@ def _list_facts(run: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings that a reader needs first; all settings are below the figures."""
     facts = {"input": name_of(run["input"])}
     if run.get("skipped"):
-        facts["skipped as faulty"] = f"{run['skipped']:,}"
+        facts["faulty records skipped"] = f"{run['skipped']:,}"
     facts |= {
         word: ", ".join(map(str, names.values())) if isinstance(names, Mapping) else str(names)
         for word, names in run["backends"].items()
@@ -231,7 +232,7 @@ class RunRatings:
         if ratings.pairs:
             raise InputError(
                 f"{source}: holds choices between two answers (annotate --pairs); expected ratings "
-                "of single answers. `agree` reads choices"
+                "of single answers. For choices, use `trustassay agree`"
             )
         self._ratings = ratings
         self._by_item: dict[str, list[Rating]] = {}
@@ -344,7 +345,7 @@ def write_pooled(
         runs.append(_PooledRun(folder, settings, read_metric_infos(folder, settings)))
     # Also the same folder by two paths: its answers would count twice.
     if len({run.folder.path.resolve() for run in runs}) < len(runs):
-        raise RunFolderError("a run is named twice; expected different runs")
+        raise RunFolderError("the same run is given twice; expected different runs")
     pool = _PooledRuns(runs, domain_field)
     for number, run in enumerate(runs):
         total = int(run.settings["samples"]["samples"])
@@ -393,7 +394,8 @@ def _find_shared_metrics(runs: Sequence[_PooledRun]) -> dict[str, MetricInfo]:
         kinds = {(run.infos[name].score_range, run.infos[name].lower_is_better) for run in runs}
         if len(kinds) > 1:
             raise RunFolderError(
-                f"the scores of {name} have different ranges in these runs; expected equal options"
+                f"the scores of {name} have different ranges in these runs; expected runs with the "
+                f"same options of {name}"
             )
     return {name: runs[0].infos[name] for name in shared_names}
 
@@ -459,14 +461,14 @@ class _PooledRuns:
                 json.dumps(run.settings["metrics"][name], sort_keys=True) for run in self.runs
             ]
             if len(set(options)) > 1:
-                yield f"{name} was run with different options: its scores may not be comparable"
+                yield f"{name} has different options in these runs; scores may not be comparable"
         for backend in ("entailer", "second", "embedder", "similarity", "judge"):
             names = {str(run.settings["backends"].get(backend, "none")) for run in self.runs}
             if len(names) > 1:
-                yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"
+                yield f"the runs use different backends as {backend}: {', '.join(sorted(names))}"
         if self.repeated:
             subject = "answer is" if self.repeated == 1 else "answers are"
-            yield f"{self.repeated:,} {subject} counted twice: same id, model and text"
+            yield f"{self.repeated:,} {subject} counted twice (same id, model and text)"
 
     def outcomes(self) -> dict[str, list[Outcomes]]:
         """Return the outcomes by the name of the run, one for each of the metrics."""

@@ -153,10 +153,10 @@ def check_second(
             has a second reader and scores a shard: what is read depends on all answers.
     """
     if shard and list_second_read_metrics(metrics, backends):
-        message = "the input is a shard, and what a second reader reads depends on all answers"
+        message = "second: not for a shard, because its choice of answers depends on all answers"
         raise UsageError(f"{message}; score and merge without it, then rescore with it")
     if options != SecondReaderOptions() and not list_second_read_metrics(metrics, backends):
-        raise UsageError("second_share, second_budget, second_alone: expected a second reader too")
+        raise UsageError("second_share, second_budget, second_alone: need a second reader (second)")
 
 
 def summarise_second_pass(
@@ -240,7 +240,7 @@ def estimate_look_share(
     if not other_count or not sample:
         # All are known, or nothing is known of the others.
         value = bad / n if n and not other_count else None
-        reason = "none of the answers drawn at random was read"
+        reason = "no answer of the random part was read"
         reason = reason if drawn_places else "no answer was drawn at random"
         if value is not None:
             return {"share": value, "interval": [value, value], "drawn": len(sample), "without": ""}

@@ -17,26 +17,26 @@ from trustassay.text.numbers import amount, verb
 
 MIN_SHARE_WITHOUT_PASSAGES = 0.05
 """Share of answers without passages from which a sentence mentions them."""
-_WITHOUT_PASSAGES = (
-    "no passages to judge by; --field documents=COLUMN names the column that holds them, "
-    "--retriever bm25:FILE finds them in a file"
+_PASSAGES_ADVICE = (
+    "name their column with --field documents=COLUMN, or find them in a file with --retriever "
+    "bm25:FILE"
 )
 # What to do if no answer could be judged, by the reason.
 _ADVICE = {
     BLANK: (
-        "The answers are blank; --field response=COLUMN names the column that holds them, --model "
-        "URI asks a model for them"
+        "Blank answers: name the column of the answers with --field response=COLUMN, or ask a "
+        "model for them with --model URI"
     ),
     REFUSED: (
-        "The answers refuse; with gold answers in the field `answers`, --metric grounding tells "
-        "whether that is right"
+        "Refusals: with gold answers in the field `answers`, --metric grounding judges whether "
+        "they are right"
     ),
-    NO_PASSAGES: f"The answers have {_WITHOUT_PASSAGES}",
+    NO_PASSAGES: f"Answers without passages to judge by: {_PASSAGES_ADVICE}",
     NO_CLAIM: (
-        "The answers state nothing that can be checked; --field response=COLUMN names another "
-        "column"
+        "Answers that state nothing to check: if the answers are in another column, name it with "
+        "--field response=COLUMN"
     ),
-    ERROR: "Once the cause of the failures is removed, the same command tries again",
+    ERROR: "Errors: remove their cause, then run the same command again",
 }
 
 
@@ -55,8 +55,8 @@ def explain_unjudged(summary: Mapping[str, Any], run: Mapping[str, Any]) -> list
     if summary.get(LOOKED_KEY, {}).get("judged") == 0:
         sentences += [f"{_ADVICE[reason]}." for reason in reasons if reason in _ADVICE]
     elif (count := reasons[NO_PASSAGES]) > MIN_SHARE_WITHOUT_PASSAGES * total:
-        have = verb(count, "has", "have")
-        sentences.append(f"{count:,} of {amount(total, 'answer')} {have} {_WITHOUT_PASSAGES}.")
+        share_text = f"{count:,} of {amount(total, 'answer')} {verb(count, 'has', 'have')}"
+        sentences.append(f"{share_text} no passages to judge by: {_PASSAGES_ADVICE}.")
     return sentences
 
 
@@ -103,26 +103,20 @@ def _list_readers(
 ) -> list[str]:
     # --entailer URI, or --backend similarity=agreement:URI.
     before = f"{option} " if option == "--entailer" else f"{option}=agreement:"
-    larger = f"{before}{LARGER_ENTAILER} reads {_it_or_them(languages)}, with a key."
+    larger = f"With a key: {before}{LARGER_ENTAILER}."
     name, size = LOCAL_SECOND_READER
     model = find_recommended(name)
     if "second" in run["backends"] or not set(languages) <= {*model.languages}:
         return [larger]
-    aucs = [
-        f"{model.auc_by_language[code]:.2f} in {name_language(code)}".removeprefix("0")
-        for code in languages
-    ]
+    aucs = [f"{model.auc_by_language[code]:.2f} in {name_language(code)}" for code in languages]
     takes_second = option == "--entailer" and METRICS_WITH_SECOND_READER.issuperset(metrics)
     local = f"--second {name}" if takes_second else f"{before}{name}"
     return [
-        f"{local} reads {_it_or_them(languages)} offline (measured AUC {_join(aucs)}; {model.cost})"
-        f", after `pip install '.[gguf]'` and `trustassay models get {name}` ({size}).",
+        f"To judge {verb(len(languages), 'it', 'them')} offline: {local} (AUC {_join(aucs)}; "
+        f"{model.cost}).",
+        f"Install it with `pip install '.[gguf]'` and `trustassay models get {name}` ({size}).",
         larger,
     ]
-
-
-def _it_or_them(languages: Collection[str]) -> str:
-    return "it" if len(languages) == 1 else "them"
 
 
 def _join(names: list[str]) -> str:

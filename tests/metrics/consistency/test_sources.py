@@ -130,7 +130,7 @@ def test_the_generator_is_asked_where_it_is_named() -> None:
     assert (found.error, found.score, found.parts["candidates"]) == (None, 1.0, 5)
     assert found.parts["written"] == 1.0
     assert found.reason.endswith("; distractors: 5 llm")
-    with pytest.raises(ValueError, match="needs a model that makes wrong and corrected answers"):
+    with pytest.raises(ValueError, match="needs a model that writes wrong and corrected answers"):
         score(ROWS[2:], metrics=metric, model=Keeper())
     with pytest.raises(
         ValueError, match="--backend distractors=URI is given, but consistency does not use it"

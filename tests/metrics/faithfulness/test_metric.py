@@ -180,7 +180,9 @@ def test_an_answer_without_passages_is_counted_apart(documents: tuple[str, ...])
     )
     assert run.outcomes["faithfulness"].reasons == {"no passages": 12}
     (sentence,) = run.explain_unjudged()
-    assert sentence.startswith("12 of 24 answers have no passages to judge by; --field documents=")
+    assert sentence.startswith(
+        "12 of 24 answers have no passages to judge by: name their column with --field documents="
+    )
 
 
 def test_a_blank_response_fails() -> None:

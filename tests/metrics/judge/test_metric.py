@@ -326,7 +326,7 @@ def test_an_entailer_judges_where_there_is_no_judge() -> None:
         {"mean": 0.4625, "passes": 50, "contradiction": 0.45}
     )
     assert run.metrics[0].title == "Truthfulness against a gold answer, judged by entailment"
-    with pytest.raises(ValueError, match="needs a model that judges"):
+    with pytest.raises(ValueError, match="needs a judge"):
         score(samples, metrics=Judge())
 
 

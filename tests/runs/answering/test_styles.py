@@ -54,7 +54,7 @@ def test_the_users_template_wins_over_a_prompt_of_its_own(tmp_path: Path) -> Non
     (tmp_path / "mine.jinja").write_text("Now: {{ question }}")
     own = Sample("o", "Who?", metadata={"own_prompt": "Say who"})
     assert text(Answering(prompt=tmp_path / "mine.jinja"), own) == "Now: Who?"
-    with pytest.raises(ValueError, match="takes no --prompt"):
+    with pytest.raises(ValueError, match="remove --prompt"):
         Answering("own", prompt=tmp_path / "mine.jinja")
 
 
