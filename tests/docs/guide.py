@@ -26,7 +26,7 @@ FigurePlace: Callable[[str, str, str, str], Any] = SITE["FigurePlace"]
 read_table: Callable[[], Sequence[Any]] = SITE["read_table"]
 find_places: Callable[[str, str, Sequence[Any]], list[tuple[int, int, Any]]] = SITE["find_places"]
 with_figures: Callable[..., str] = SITE["with_figures"]
-MAX_WORDS = 37_000
+MAX_WORDS = 33_500
 """The words that the guide may have, tables and code included."""
 
 

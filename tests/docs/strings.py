@@ -53,9 +53,9 @@ def list_strings(revision: str | None = None) -> list[VisibleString]:
         if any(part in file for part in NOT_FOR_USERS):
             continue
         if path.suffix == ".py":
-            find = _find_in_python
+            find = find_in_python
         elif path.suffix in PAGES:
-            find = _find_in_page
+            find = find_in_page
         else:
             continue
         room = path.relative_to(ROOT).parts[0].removesuffix(".py")
@@ -101,7 +101,7 @@ def _read(file: str, revision: str | None) -> str:
     return subprocess.check_output(["git", "show", f"{revision}:{file}"], text=True)
 
 
-def _find_in_python(source: str) -> Iterator[tuple[int, str, str]]:
+def find_in_python(source: str) -> Iterator[tuple[int, str, str]]:
     """Yield line, kind and text of the prose of one module; its docstrings are left out."""
     tree = ast.parse(source)
     kinds: dict[ast.AST, str] = {}
@@ -114,6 +114,9 @@ def _find_in_python(source: str) -> Iterator[tuple[int, str, str]]:
             kinds.update(dict.fromkeys(ast.walk(node), "error"))
         elif isinstance(node, ast.Call) and _name_of(node.func) in HELP_CALLS:
             kinds.update(dict.fromkeys(ast.walk(node), "help"))
+        elif isinstance(node, ast.Attribute) and node.attr == "split":
+            # A list of words, written as one text.
+            inner.add(node.value)
         elif isinstance(node, ast.JoinedStr):
             inner.update(child for child in ast.walk(node) if isinstance(child, ast.Constant))
         if isinstance(node, ast.JoinedStr | ast.Constant) and node not in docstrings | inner:
@@ -144,7 +147,7 @@ def _is_prose(text: str) -> bool:
     return " " in text.strip()
 
 
-def _find_in_page(source: str) -> Iterator[tuple[int, str, str]]:
+def find_in_page(source: str) -> Iterator[tuple[int, str, str]]:
     """Yield the strings of scripts and the text between tags of one page."""
     for match in JS_STRING.finditer(source):
         text = next(group for group in match.groups() if group is not None)

@@ -43,6 +43,18 @@ def test_the_guide_keeps_its_number_of_words() -> None:
     assert sum(len(text.split()) for text in texts) <= MAX_WORDS
 
 
+@pytest.mark.parametrize("page", [*DOCS.rglob("*.md")], ids=lambda page: page.stem)
+def test_a_page_opens_with_what_to_do(page: Path) -> None:
+    """Pages of reference have no command; a second table on the first screen hides the text."""
+    text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    command = re.search(r"^```|`trustassay", text, re.MULTILINE)
+    if page.parent.name != "api" and page.stem not in ("architecture", "design"):
+        assert command is not None
+        assert len(text[: command.start()].split()) <= 75
+    first_screen = text[: [match.end() for match in re.finditer(r"\S+", text)][:300][-1]]
+    assert len(re.findall(r"^\|[ :|-]+\|$", first_screen, re.MULTILINE)) <= 1
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_figures_are_those_of_the_files(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -223,7 +223,7 @@ def _describe_worst(answer: WorstAnswer) -> list[str]:
         return [f"{answer.verdict}: {answer.reason}" if answer.reason else answer.verdict]
     sentence = f"“{piece.text.strip()}”"
     # The verdict of the answer is that of the sentence: its reason only repeats the sentence's.
-    if piece.mark.word == answer.verdict:
+    if piece.verdict == answer.verdict:
         return [f"{answer.verdict}: {sentence}", piece.reason]
     return [f"{answer.verdict}: {answer.reason}", f"{sentence}: {piece.reason}"]
 

@@ -56,6 +56,8 @@ class JudgedPiece(NamedTuple):
     """The judgement."""
     reason: str = ""
     """The reason in one line."""
+    verdict: str = ""
+    """The verdict of the whole answer if this piece decides it, else any other text."""
 
 
 @dataclass(frozen=True, slots=True)

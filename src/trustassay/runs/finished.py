@@ -170,7 +170,7 @@ def _find_bad_piece(metric: Metric, sample: Sample, assessment: Assessment) -> J
     except Exception:
         return None
     bad = [piece for piece in pieces if piece.mark.tone == "bad"]
-    of_verdict = [piece for piece in bad if piece.mark.word == assessment.verdict]
+    of_verdict = [piece for piece in bad if piece.verdict == assessment.verdict]
     return next(iter(of_verdict or bad), None)
 
 

@@ -360,7 +360,9 @@ class Faithfulness(FaithfulnessOptions):
         return View(
             data=trace,
             judged=[
-                JudgedPiece(statement.text, statement.mark, _explain_verdict(statement))
+                JudgedPiece(
+                    statement.text, statement.mark, _explain_verdict(statement), statement.verdict
+                )
                 for statement in trace.statements
             ],
             passages={

@@ -249,7 +249,7 @@ def _explain_repeats(repeats: int) -> str:
     return (
         f"Figures with ± are the mean and standard deviation over {repeats} repeats. Each repeat "
         "draws the reference answers of every question with replacement, as many as there are; "
-        "`single` is the first one drawn. No model is asked again. The paper does not say what "
+        "`single` is the first one drawn. The paper does not say what "
         "its ± repeats. Intervals: 95 %, over questions, of the same mean. In reproduction.json, "
         "`as_recorded` is the figure without drawing, with the first recorded reference as "
         "`single`."
