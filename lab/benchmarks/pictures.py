@@ -19,7 +19,7 @@ import trustassay
 
 DOCS = Path(__file__).parents[2] / "docs"
 IMAGES = DOCS / "images"
-DEMO = Path(trustassay.__file__).parent / "input/example/citations.jsonl"
+ANSWERS = Path(trustassay.__file__).parent / "input/recorded/answers.jsonl"
 SITE = runpy.run_path(str(DOCS / "_site/figures.py"))
 SIZE = {"report.png": "1000,850", "annotate.png": "1000,760"}
 """Width and height of each picture, in pixels."""
@@ -49,7 +49,7 @@ def report(folder: Path) -> Path:
     """Score the bundled answers; take the report's first page. Return the run's folder."""
     run = folder / "run"
     # By faithfulness the first cards are answers that no passage supports, with the words marked.
-    command = [*TRUSTASSAY, "score", str(DEMO), "--metric", "faithfulness", "--out", str(run)]
+    command = [*TRUSTASSAY, "score", str(ANSWERS), "--metric", "faithfulness", "--out", str(run)]
     subprocess.run(command, check=True, capture_output=True)
     take((run / "report.html").as_uri(), "report.png")
     return run
