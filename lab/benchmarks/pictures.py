@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 IMAGES = DOCS / "images"
 ANSWERS = Path(trustassay.__file__).parent / "input/recorded/answers.jsonl"
 SITE = runpy.run_path(str(DOCS / "_site/figures.py"))
-SIZE = {"report.png": "1000,850", "annotate.png": "1000,760"}
+SIZE = {"report.png": "1000,620", "annotate.png": "1000,760"}
 """Width and height of each picture, in pixels."""
 TRUSTASSAY = [sys.executable, "-m", "trustassay"]
 
