@@ -208,7 +208,9 @@ def test_more_rules_need_more_evidence(tmp_path: Path) -> None:
         if "not higher than in" in one.rule and one.fail_p and one.fail_p < 0.1
     )
     assert check.result == "undecided"
-    assert check.why == "may be chance, p = 0.047, corrected for 3 rules"
+    assert check.why == (
+        "not proven, p = 0.047, corrected for 3 rules; to fail, p must be below 0.025"
+    )
 
 
 def test_rows_that_are_gone_are_a_finding(tmp_path: Path) -> None:

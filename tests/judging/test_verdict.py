@@ -490,7 +490,7 @@ def test_of_several_passages_the_one_that_contradicts_by_itself_counts() -> None
 def test_a_detail_that_no_passage_has_prevents_support(claim: str, detail: str) -> None:
     (finding,) = judged(claim, "The lamp was sold.", reader=Reader(lambda *_: YES))
     row = finding.row
-    assert (row.verdict, row.why) == ("not found", f"no passage contains {detail}")
+    assert (row.verdict, row.why) == ("not found", f"no passage contains “{detail}”")
     assert row.missing == [detail]
     assert finding.entailment == pytest.approx(0.4)  # half of the support is left
     assert finding.standing == pytest.approx(0.4 / 0.91, abs=1e-6)
@@ -504,7 +504,7 @@ def test_a_value_of_another_day_prevents_support() -> None:
     assert verdicts(findings) == ["supported"]
     (finding,) = judged("The rain of May 1 was 8.25.", passage, reader=reader)
     assert (finding.row.verdict, finding.row.missing) == ("not found", ["8.25"])
-    assert finding.row.why == "the rows for its dates do not contain 8.25"
+    assert finding.row.why == "the rows for its dates do not contain “8.25”"
 
 
 LAMPS = [
@@ -595,7 +595,7 @@ def test_a_detail_prevents_the_support_of_sentences_together() -> None:
     reader = Reader(lambda premise, _: YES if "Maria" in premise and "firm" in premise else OPEN)
     passages = "Maria came early.", "The firm began."
     (finding,) = judged("Maria began the early firm in 1999.", *passages, reader=reader)
-    assert (finding.row.verdict, finding.row.why) == ("not found", "no passage contains 1999")
+    assert (finding.row.verdict, finding.row.why) == ("not found", "no passage contains “1999”")
 
 
 @given(

@@ -157,8 +157,7 @@ def test_a_promise_from_a_table_of_two_columns(tmp_path: Path) -> None:
         "no check by a person;",
         "at most 10 % of the accepted answers are wrong according to the human labels "
         "(confidence 95 %).",
-        f"  from 200 labels (all answers): {longest} accepted, {longest - 160} of them wrong; "
-        "look 1 of 1",
+        f"  from 200 labels (all answers): {longest} accepted, {longest - 160} of them wrong",
     ]
     json.dumps(result.to_dict(), allow_nan=False)
 

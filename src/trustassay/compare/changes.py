@@ -431,8 +431,8 @@ class AnswerChanges(JsonForm):
         if counts["other"]:
             message += f", {counts['other']:,} changed in another way"
         if counts["errors"]:
-            message += f", {counts['errors']:,} could not be scored in one of the runs"
-            message += f" ({counts['errors_now']:,} only in the second)"
+            message += f", {counts['errors']:,} could not be scored "
+            message += f"({counts['errors_now']:,} of them only in the second run)"
         return message
 
 

@@ -275,9 +275,8 @@ def decide_checks(checks: Sequence[GateCheck]) -> list[GateCheck]:
             interval = check.interval
             is_clear = interval is not None and not interval[0] <= check.line <= interval[1]
             if check.fail_p < ONE_SIDED_LEVEL or is_clear:
-                undecided_check = replace(
-                    undecided_check, why=f"may be chance, {_format_p(p, len(tested))}"
-                )
+                why = f"not proven, {_format_p(p, len(tested))}; to fail, p must be below 0.025"
+                undecided_check = replace(undecided_check, why=why)
         result.append(undecided_check)
     return result
 

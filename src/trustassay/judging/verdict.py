@@ -52,7 +52,14 @@ from trustassay.text.quantities import MONTH_NUMBERS, MONTHS, WEEKDAYS
 from trustassay.text.refusals import find_refusal_words
 from trustassay.text.sentences import Splitter
 from trustassay.text.tables import read_data, select_rows, spell_data
-from trustassay.text.words import NUMERALS, content_words, has_form, is_negation, plain_words
+from trustassay.text.words import (
+    NUMERALS,
+    content_words,
+    has_form,
+    is_negation,
+    list_quoted,
+    plain_words,
+)
 
 BORDERLINE_MARGIN = 0.1
 """Probability above the threshold up to which a supported claim is borderline."""
@@ -706,7 +713,7 @@ class ClaimVerifier:
             return self._build_unless_detail_missing(claim, both, numbers, reason, **row_fields)
         if absent := self._find_absent_words(claim):
             row_fields["missing"] = absent
-            reason += f"; missing from all passages: {', '.join(absent[:6])}"
+            reason += f"; missing from all passages: {list_quoted(absent)}"
         return self._build_finding(claim, verdict, both, numbers, reason, **row_fields)
 
     # The rows
@@ -746,7 +753,7 @@ class ClaimVerifier:
             absent = self._find_misplaced_details(claim)
             without = "the rows for its dates do not contain"
         if absent:
-            reason = f"{without} {', '.join(absent[:6])}"
+            reason = f"{without} {list_quoted(absent)}"
             return self._build_finding(
                 claim, "not found", row, numbers, reason, missing=absent, **row_fields
             )
@@ -765,7 +772,7 @@ class ClaimVerifier:
         absent = self._find_absent_words(claim)
         reason = "no passage says this"
         if absent:
-            reason += f"; missing from all passages: {', '.join(absent[:6])}"
+            reason += f"; missing from all passages: {list_quoted(absent)}"
         # A passage that shares no word with the claim is not worth quoting.
         wanted = frozenset(content_words(claim.hypothesis or ""))
         numbers = [] if nearest is None or not wanted & self._words[nearest] else [nearest]

@@ -336,7 +336,7 @@ def finding_of(
 
 
 # Quoted texts; numbers and ids such as "12", "0.5", "req-81f3".
-_SPECIFICS = re.compile(r"""(?<!\w)'[^']*'|"[^"]*"|[\w-]*\d(?:[\w.,-]*\w)?""")
+_SPECIFICS = re.compile(r"""(?<!\w)'[^']*'|"[^"]*"|“[^”]*”|[\w-]*\d(?:[\w.,-]*\w)?""")
 # HTTP status codes of errors stay: 401 and 500 are different problems.
 _STATUS = re.compile(r"[45]\d\d")
 
@@ -357,7 +357,7 @@ def _generalise(specific: re.Match[str]) -> str:
     text = specific[0]
     if _STATUS.fullmatch(text):
         return text
-    quoted_or_number = text[0] in "'\"-" or text[0].isdigit()
+    quoted_or_number = text[0] in "'\"“-" or text[0].isdigit()
     return "…" if quoted_or_number or sum(map(str.isdigit, text)) >= 3 else text
 
 

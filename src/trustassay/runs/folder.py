@@ -450,9 +450,13 @@ def check_settings(
             change.startswith(("samples.", "skipped", "drawn.")) for change in changes
         )
         advice = ", or add --append to score new records" if only_input_changed else ""
+        # Nobody knows an input by its digest.
+        causes = [
+            "the input" if change.startswith("samples.sha256") else change for change in changes
+        ]
         raise RunFolderError(
             f"{folder}: holds {what}; choose another folder, or use the same "
-            f"settings{advice}. Different: " + "; ".join(changes)
+            f"settings{advice}. Different: {'; '.join(causes)}"
         )
 
 

@@ -129,3 +129,8 @@ def normalise(text: str) -> str:
     # would become empty.
     words = _ARTICLES.sub(" ", bare).split() or bare.split()
     return " ".join(words)
+
+
+def list_quoted(texts: Sequence[str]) -> str:
+    """Return the first six texts, each in quotation marks, so that no number reads as a count."""
+    return ", ".join(f"“{text}”" for text in texts[:6])

@@ -151,7 +151,7 @@ def test_what_is_supported_near_the_line_is_borderline_and_without_a_detail_not_
     assert found("Ada Lovelace wrote it in 1899.", 0.9, 0.1, 0).verdict == "supported"
     other = found("Then Ada Byron wrote it in 1843.", 0.9, 0.1, 0)
     assert other.verdict == "not found"
-    assert other.reason == "1 of 1 sentence not found: no passage contains Byron"
+    assert other.reason == "1 of 1 sentence not found: no passage contains “Byron”"
     assert other.parts["order"] == pytest.approx(0.45 / 0.91, abs=1e-6)
     # what a passage contradicts stands below what none says
     assert found("Ada is red.", 0.2, 0, 0.8).parts["order"] == pytest.approx(0.2)

@@ -51,6 +51,7 @@ from trustassay.text.verdict_replies import (
     VerdictMention,
     find_verdict,
 )
+from trustassay.text.words import list_quoted
 
 By = Literal["entailer", "model"]
 Rule = Literal["support", "stronger"]
@@ -501,7 +502,7 @@ async def _judge_by_entailer(
     # passage.
     if verdict == "support" and (lacks := evidence.missing_details):
         verdict, decisive = "neutral", None
-        reason = f"no passage contains {', '.join(lacks[:6])}, which the answer states"
+        reason = f"no passage contains {list_quoted(lacks)}, which the answer states"
     judged_passages = []
     # Each passage gets its probabilities or its error, and the decisive one its mark.
     for place, (passage, reply) in enumerate(zip(evidence.passage_rows, replies, strict=True)):

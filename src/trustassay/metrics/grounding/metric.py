@@ -49,6 +49,7 @@ from trustassay.text.citations import (
 from trustassay.text.cleaning import fold_text
 from trustassay.text.limits import TextWork
 from trustassay.text.numbers import amount
+from trustassay.text.words import list_quoted
 
 Flags = Sequence[Sequence[int]]
 
@@ -432,7 +433,7 @@ class GroundingAssessor:
             )
             # A missing number or name overrules the reader, so it is the reason.
             if is_judged and (lacks := self.find_missing(hypothesis)):
-                reason = f"no passage contains {', '.join(lacks[:6])}"
+                reason = f"no passage contains {list_quoted(lacks)}"
             yield CitedSentence(
                 "list item" if self.is_list else "sentence",
                 s.text,

@@ -48,10 +48,10 @@ def _write_promise(result: Calibration, promise: ThresholdPromise) -> Iterator[s
         f"Accept {describe_threshold(result, promise)}{of}: {100 * promise.share:.0f} %{total} "
         f"need no check by a person;\n{describe_promise(promise)}."
     )
-    look = f"look {promise.look} of {promise.looks}"
+    look = f"; look {promise.look} of {promise.looks}" if promise.looks > 1 else ""
     yield (
         f"  from {amount(result.counted, 'label')} ({result.calibrator.labels.chosen}): "
-        f"{promise.accepted:,} accepted, {promise.wrong:,} of them wrong; {look}"
+        f"{promise.accepted:,} accepted, {promise.wrong:,} of them wrong{look}"
     )
     if promise is result.promise and result.lenient_wrong < promise.wrong:
         disputed = promise.wrong - result.lenient_wrong
@@ -104,8 +104,8 @@ def _write_price(result: Calibration, promise: ThresholdPromise) -> Iterator[str
     # With few labels the bound may be worse than chance, and then says nothing.
     if at_worst < 1 / wrong:
         yield (
-            f"  A person reads at most {at_worst:.1f} answers for each wrong answer stopped (if "
-            f"they were picked at random: about {1 / wrong:.1f})"
+            f"  Of the answers that go to a person, at least one in {at_worst:.1f} is wrong (of "
+            f"all answers: about one in {1 / wrong:.1f})"
         )
 
 
