@@ -289,6 +289,8 @@ def test_what_a_linker_of_ones_own_has_to_return(returned: Any, message: str) ->
 
 
 def test_a_function_is_no_linker() -> None:
-    expected = r"name and link\(texts\), which returns for each text a list of entities with id, name,"
+    expected = (
+        r"name and link\(texts\), which returns for each text a list of entities with id, name,"
+    )
     with pytest.raises(BackendError, match=expected):
         link_by(lambda texts: [])
