@@ -251,7 +251,9 @@ def test_log_probabilities_are_stored_in_short_and_read_in_both_forms(tmp_path: 
     assert reply_from_json(json.dumps({**OLD, "logprobs": tokens})).logprobs == tokens
     with sqlite3.connect(own) as calls:
         calls.execute("UPDATE calls SET reply = ?", [json.dumps({**OLD, "logprobs": "0"})])
-    with pytest.raises(BackendError, match=r"reply: logprobs: expected \[token, logprob"):
+    with pytest.raises(
+        BackendError, match=r"reply: logprobs: expected a list of \[token, logprob, alt"
+    ):
         ReplayChat(str(own))
 
 

@@ -121,7 +121,7 @@ def test_no_rows_are_no_values() -> None:
 
 
 def test_columns_of_unequal_length_are_refused() -> None:
-    with pytest.raises(InputError, match="got the lengths question 1, response 2"):
+    with pytest.raises(InputError, match="of the same length, got question 1, response 2"):
         faithful()({"question": ["a"], "response": ["b", "c"]})
 
 

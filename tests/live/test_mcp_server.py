@@ -223,7 +223,7 @@ def test_a_client_that_stays_connected_does_not_keep_the_service_from_ending(
         raw.sendall(stream)
         assert raw.recv(100).startswith(b"HTTP/1.1 405 ")
         assert asyncio.run(asyncio.wait_for(stay_connected(one), 15)) == 0
-        assert "gave up" not in one.said
+        assert "after the signal (--grace)" not in one.said
 
 
 @pytest.mark.slow

@@ -449,7 +449,7 @@ def test_a_key_that_is_refused_is_named_by_its_variable(
     store.listed = lambda path: (status, {}, '{"message": "no"}')  # type: ignore[method-assign]
     output = cli("pull", "t.jsonl", "--from", where)
     assert output.status == 2
-    assert f"{status}: no (it refuses the key in {variables})" in output.err
+    assert f"{status}: no (it rejects the key in {variables})" in output.err
     assert not Path("t.jsonl.partial").exists()
     if where == "phoenix":
         monkeypatch.delenv(variables)

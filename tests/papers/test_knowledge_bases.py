@@ -273,14 +273,14 @@ def test_a_linker_of_ones_own_returns_entities_or_dictionaries() -> None:
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        ([[{"id": "Q1", "name": "Jane", "start": 0}]], "expected for each text a list of Entity"),
-        ([[JANE | {"start": "0"}]], "expected for each text a list of Entity"),
-        ([[JANE | {"label": "x"}]], "expected for each text a list of Entity"),
-        ([JANE | {"end": None}], "expected for each text a list of Entity"),
-        (["Jane"], "returned 'Jane' as an entity; expected for each text a list of Entity"),
+        ([[{"id": "Q1", "name": "Jane", "start": 0}]], "expected, for each text, a list of Entity"),
+        ([[JANE | {"start": "0"}]], "expected, for each text, a list of Entity"),
+        ([[JANE | {"label": "x"}]], "expected, for each text, a list of Entity"),
+        ([JANE | {"end": None}], "expected, for each text, a list of Entity"),
+        (["Jane"], "returned 'Jane' as an entity; expected, for each text, a list of Entity"),
         ([[JANE | {"end": 99}]], "returned a span outside its text"),
-        (None, "returned None; expected a list of the entities of each text"),
-        ([], r"returned \[\]; expected a list of the entities of each text, as many as it was"),
+        (None, "returned None; expected a list with the entities of each text, of length 1"),
+        ([], r"returned \[\]; expected a list with the entities of each text, of length 1"),
     ],
 )
 def test_what_a_linker_of_ones_own_has_to_return(returned: Any, message: str) -> None:
@@ -289,6 +289,8 @@ def test_what_a_linker_of_ones_own_has_to_return(returned: Any, message: str) ->
 
 
 def test_a_function_is_no_linker() -> None:
-    expected = r"name and link\(texts\), which returns a list of entities for each text \(id, name,"
+    expected = (
+        r"name and link\(texts\), which returns for each text a list of entities with id, name,"
+    )
     with pytest.raises(BackendError, match=expected):
         link_by(lambda texts: [])

@@ -351,8 +351,8 @@ DRAW = {"action": "draw", "probability": 0.5, "answers": [{"id": "a"}]}
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (["nothing"], ":1: damaged (is not JSON)"),
-        ([[1]], ":1: damaged (expected an object)"),
+        (["nothing"], ":1: the line is damaged (not JSON); restore or remove it"),
+        ([[1]], ":1: the line is damaged (expected an object); restore or remove it"),
         ([{"action": "start"}], ":1: not a plan that"),
         ([{**GOOD_START, "version": 2}], ":1: version: expected 1, got 2"),
         ([{**GOOD_START, "scores": "all"}], ":1: scores: expected a list, got 'all'"),

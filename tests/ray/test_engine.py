@@ -75,10 +75,10 @@ def test_options_that_make_no_sense_are_refused(
     [
         (
             {"metrics": "fewl", "generator": "openai:m", "pool": "other.jsonl"},
-            "compares a sample with those of --pool",
+            "compares each sample with this file, which workers do not have",
         ),
-        ({"entailer": lambda _, __: 1.0}, "takes a URI"),
-        ({"budget": "5usd"}, "--budget is not kept"),
+        ({"entailer": lambda _, __: 1.0}, "entailer: --engine ray needs a URI"),
+        ({"budget": "5usd"}, "--budget: several workers cannot keep a budget together"),
         ({"workers": 0}, "workers: expected 1 or more"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_shard_whose_worker_dies_again_and_again_is_given_up(tmp_path: Path) -
 
 def test_a_store_with_a_key_in_its_address_is_refused(tmp_path: Path) -> None:
     cluster = ClusterOptions(store="s3://KEY:geheim@bucket/store")
-    with pytest.raises(UsageError, match="s3: holds a key or password") as error:
+    with pytest.raises(UsageError, match="s3: contains a key or password") as error:
         engine.score_on_cluster("none.jsonl", [], {}, tmp_path / "out", RunOptions(), cluster)
     assert "geheim" not in str(error.value)
     assert not (tmp_path / "out").exists()

@@ -156,7 +156,7 @@ def test_the_lowest_scores_and_all_failures_come_on_the_page_of_a_long_run(
     )
     page = (tmp_path / "run" / "report.html").read_text()
     assert [i for i in range(10) if f"uniquetext{i}x" in page] == [0, 1, 7]
-    assert "3 of 10 answers are listed" in re.sub(r"<[^>]+>", "", page)
+    assert "This page lists 3 of 10 answers: in turn the worst" in re.sub(r"<[^>]+>", "", page)
 
 
 def test_a_report_can_be_written_again(tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_all_samples_may_move_before_the_merge(cli: Cli, tmp_path: Path) -> None
     moved = home.rename(tmp_path / "moved")
     said = cli("merge", "runs/0", "runs/1", "--out", "merged")
     assert said.status == 2
-    assert "give --pool the file of all samples" in said.err
+    assert "set --pool to the file of all samples" in said.err
     pool = ("--pool", str(moved / "a.jsonl.whole.jsonl"))
     said = cli("merge", "runs/0", "runs/1", "--out", "merged", *pool)
     assert said.status == 0, said.err

@@ -132,7 +132,7 @@ def test_an_unknown_word_is_answered_with_the_nearest() -> None:
 
 
 def test_a_model_that_cannot_do_what_is_needed_is_named() -> None:
-    words = "asks: a cannot be asked to likelihood: it has no likelihood"
+    words = "asks: a cannot be used for likelihood; choose another chat model"
     with pytest.raises(BackendError, match=words):
         settled(Need("likelihood", "model"), model=Chat("a"))
 

@@ -240,7 +240,8 @@ def test_a_run_with_a_link_out_of_its_folder_is_named_and_not_read(
     path.symlink_to(os.path.relpath(secret, path.parent))
     visited = visit(root)
     row = visited.index.run("one")
-    assert row is not None and row.state == "damaged" and "leads out of the run" in row.fault
+    assert row is not None and row.state == "damaged"
+    assert f"one/{name}: a link that points outside the run's folder is not followed" in row.fault
     for page in ("run", "answer", "calls", "elsewhere", "gate", "study", "next"):
         shown = visited.page(page, 409, run="one", at=0)
         assert "is not followed" in shown and "PRIVATE" not in shown

@@ -166,9 +166,9 @@ def test_people_see_each_other_once_they_have_rated(
     assert "a note by anna" in page and "mean 2" in page
     assert "a note by anna" in visit("").get("answer", at=0).text
     (root / "one" / "ratings-table.jsonl").write_text("{damaged\n")
-    assert "ratings-table.jsonl:1: damaged" in bela.get("answer", at=0).text
+    assert "ratings-table.jsonl:1: the line is damaged (not JSON)" in bela.get("answer", at=0).text
     (root / "one" / "verdicts.jsonl").write_text("{damaged\n")
-    assert "verdicts.jsonl:1: damaged" in bela.get("answer", at=0).text
+    assert "verdicts.jsonl:1: the line is damaged (not JSON)" in bela.get("answer", at=0).text
 
 
 def test_nobody_rates_where_the_pages_are_only_read(
@@ -483,8 +483,8 @@ def test_a_plan_of_other_answers_is_named(visit: Callable[..., Visitor], root: P
     assert "the plan was made for other answers" in anna.get("next").text
     assert "the plan was made for other answers" in anna.post("propose").text
     path.write_text("damaged\n")
-    assert "damaged (is not JSON)" in anna.get("next").text
-    assert "damaged (is not JSON)" in anna.post("rate", 0, choice=4).text
+    assert "the line is damaged (not JSON)" in anna.get("next").text
+    assert "the line is damaged (not JSON)" in anna.post("rate", 0, choice=4).text
 
 
 def test_hostile_texts_stay_texts(tmp_path: Path) -> None:

@@ -150,7 +150,9 @@ class Capability(Generic[ItemT, ReplyT]):
         """Raise :class:`BackendError` if a backend cannot serve this capability."""
         if self.able is not None and not isinstance(backend, self.able):
             name = getattr(backend, "name", backend)
-            raise BackendError(f"{name}: cannot be used for {self.stored_as}")
+            raise BackendError(
+                f"{name} cannot be used for {self.stored_as}; choose another {self.backend}"
+            )
 
 
 def numbers_to_json(values: Sequence[float]) -> str:

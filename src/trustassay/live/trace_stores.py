@@ -117,7 +117,7 @@ class SecretHttp(HttpEndpoint):
 
     def _describe_key(self) -> str:
         if self.variables and self.secrets:
-            return f"it refuses the key in {self.variables}"
+            return f"it rejects the key in {self.variables}"
         return f"no key: {self.variables} is not set" if self.variables else super()._describe_key()
 
     def _redact(self, text: str) -> str:

@@ -326,7 +326,8 @@ def test_by_likelihood_nothing_is_written_and_nothing_is_unparsed() -> None:
 
 def test_likelihood_of_an_endpoint_is_refused_before_anything_is_asked() -> None:
     model = Chooser()
-    with pytest.raises(BackendError, match="consistency: chooser cannot be asked to likelihood"):
+    words = "consistency: chooser cannot be used for likelihood; choose another chat model"
+    with pytest.raises(BackendError, match=words):
         score([sample()], metrics=given(by="likelihood"), model=model)
     assert not model.requests
 

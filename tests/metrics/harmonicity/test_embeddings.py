@@ -127,7 +127,7 @@ def test_a_replayed_run_has_the_replies_to_texts_alone(tmp_path: Path) -> None:
     chat = trustassay.chat(f"replay:{tmp_path / 'run'}", cache=False)
     plain, third = (chat.ask([QUESTION], repeat=repeat, max_tokens=512)[0] for repeat in (0, 2))
     assert plain.text == "Da Gama did."
-    assert "no reply with repeat 2, but with 0" in str(third.error)
+    assert "no reply with repeat 2 (only with 0)" in str(third.error)
 
 
 def test_recorded_resamples_need_no_such_model() -> None:

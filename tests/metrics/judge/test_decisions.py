@@ -180,7 +180,9 @@ def test_where_text_is_needed_it_is_refused_before_the_run(tmp_path: Path) -> No
         uri = f"systemone:m@{server.url}"
         options: dict[str, Any]
         for options in ({"judge": uri, "metrics": ["faithfulness:claims=model"]}, {"model": uri}):
-            with pytest.raises(UnknownNameError, match="writes no text"):
+            with pytest.raises(
+                UnknownNameError, match="returns probabilities, not text; use it as --entailer"
+            ):
                 score(answers([5], documents=[{"text": "x"}]), **options)
         assert not server.requests
 
