@@ -258,7 +258,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     if last is not None and is_another_look(last, result.calibrator):
         complain(
             f"{out}: an earlier calibrator from {amount(last.labels.n, 'label')} of "
-            f"{last.labels.name} was replaced; each further look can break the promise: plan "
+            f"{last.labels.name} is replaced; each further look can break the promise: plan "
             "several with --looks"
         )
     accepts = "" if result.promise else " (gives probabilities, accepts nothing)"

@@ -404,7 +404,7 @@ def show_unknown_fields(unknown_fields: "UnknownFields", outcome: str = "") -> N
     if unknown_fields.shape:
         complain(one_line(f"{lead}{unknown_fields.shape}"))
     elif name_options and not (has_names or unknown_fields.values):
-        complain(f"{lead}the records have no field for {fields}: add it")
+        complain(f"{lead}add the field {fields} to these records")
     elif name_options:
         # The whole command again, to be copied; standard input cannot be read twice.
         if unknown_fields.complete and "-" not in sys.argv:
@@ -462,7 +462,7 @@ def show_endpoints(endpoints: "Mapping[str, Endpoint]") -> None:
     for address, endpoint in endpoints.items():
         if endpoint.failures:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in endpoint.failures.items())
-            say(f"{address}: {endpoint.sent:,} tries; failed: {kinds}")
+            say(f"{address}: {amount(endpoint.sent, 'try', 'tries')}; failed: {kinds}")
 
 
 def internal_error(error: Exception) -> NoReturn:

@@ -219,7 +219,7 @@ def show_worst(looks: LookSummary, *, listed: bool = True) -> None:
 def _describe_worst(answer: WorstAnswer) -> list[str]:
     """Return one or two lines: the verdict with its reason, the sentence and why it is bad."""
     piece = answer.piece
-    if piece is None or not piece.reason:
+    if piece is None or not (piece.reason and answer.reason):
         return [f"{answer.verdict}: {answer.reason}" if answer.reason else answer.verdict]
     sentence = f"“{piece.text.strip()}”"
     # The verdict of the answer is that of the sentence: its reason only repeats the sentence's.
@@ -281,7 +281,7 @@ def show_summary(
         say(f"  no interval: {max(without, key=lambda reason: len(without[reason]))}")
     else:
         for reason, keys in without.items():
-            say(f"no interval for {' and '.join(keys)}: {reason}")
+            say(f"no interval for {', '.join(keys)}: {reason}")
     _show_without_value(summary, figures)
 
 
@@ -394,7 +394,7 @@ def _show_calls(run: Run, usage: Mapping[str, Any], settings: Mapping[str, Any])
         prompt_tokens, reply_tokens = model_usage["prompt_tokens"], model_usage["reply_tokens"]
         tokens = f"{prompt_tokens:,} prompt + {reply_tokens:,} reply tokens"
         cached = f", {model_usage['cached']:,} cached" if model_usage["cached"] else ""
-        say(f"asked {model}: {model_usage['calls']:,} calls{cached}, {tokens}, {price}")
+        say(f"asked {model}: {amount(model_usage['calls'], 'call')}{cached}, {tokens}, {price}")
     if table := usage.get("prices"):
         say(f"prices: {table}")
     show_endpoints(run.outcome.endpoints)

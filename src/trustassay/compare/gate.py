@@ -291,8 +291,8 @@ class _GateFigures:
             question_count = len(np.unique(keys.question_units))
             if question_count < len(keys.ids):
                 self.notes.append(
-                    f"{len(keys.ids):,} answers to {question_count:,} questions; each answer "
-                    "counts separately (--unit answer)"
+                    f"{len(keys.ids):,} answers to {amount(question_count, 'question')}; each "
+                    "answer counts separately (--unit answer)"
                 )
             return
         metrics_with_repeats = [
@@ -306,7 +306,8 @@ class _GateFigures:
         for name in metrics_with_repeats:
             outcomes = self.outcomes[name]
             self.notes.append(
-                f"{name}: {outcomes.answers:,} answers to {outcomes.questions:,} questions; each "
+                f"{name}: {outcomes.answers:,} answers to "
+                f"{amount(outcomes.questions, 'question')}; each "
                 "question counts once"
             )
             bounded = [

@@ -260,7 +260,7 @@ def decide_checks(checks: Sequence[GateCheck]) -> list[GateCheck]:
             continue
         if p < ONE_SIDED_LEVEL:
             # An empty reason was left by the caller for the case that only the test decides.
-            message = check.why or "the figure is beyond the limit"
+            message = check.why or "the figure breaks the rule"
             message = f"{message}, {_format_p(p, len(tested))}"
             result.append(replace(check, result="fail", why=message, corrected_p=p))
             continue

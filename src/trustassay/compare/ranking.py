@@ -149,8 +149,9 @@ def rank(
     shared = answers.find_shared_questions(ranked_values)
     if len(answers.models) < 2 or not shared:
         raise RunFolderError(
-            f"{path}: {amount(len(answers.models), 'model')} and {len(shared)} questions that all "
-            "of them answered; expected two or more models, named in the samples' field `model`"
+            f"{path}: expected two or more models (the samples' field `model`) that answered the "
+            f"same questions, got {amount(len(answers.models), 'model')} and "
+            f"{amount(len(shared), 'question')} that all of them answered"
         )
     table = answers.table(ranked_values, shared)
     # Every model has a value for each shared question, so no cell can be empty.

@@ -36,6 +36,7 @@ from trustassay.runs.folder import (
     read_metric_infos,
     read_start,
 )
+from trustassay.runs.intake import WHY
 from trustassay.runs.lines import hash64
 from trustassay.statistics import Bools, Floats
 from trustassay.text.numbers import amount, verb
@@ -306,8 +307,9 @@ def choose_headline_figures(
 
 
 _SETTINGS_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command"}
-_SETTINGS_OF_INPUT |= {ABOUT, STARTED, ENDED}
-"""Settings in run.json that describe the input, that are compared separately, or that are times."""
+_SETTINGS_OF_INPUT |= {ABOUT, STARTED, ENDED, WHY}
+"""Settings in run.json that describe the input, that are compared separately, or that are
+times or texts for people."""
 
 
 def describe_changed_judges(

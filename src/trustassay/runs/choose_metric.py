@@ -100,7 +100,7 @@ def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], s
     citing = sum(
         cites_document(beginning, len(sample.documents or ())) for beginning, sample in answering
     )
-    message = f"{citing} of {len(answering)} answers cite their documents"
+    message = f"{citing} of {amount(len(answering), 'answer')} cite their documents"
     refusals = len(with_documents) - len(answering)
     if refusals:
         message += f", {amount(refusals, 'other')} {verb(refusals, 'is a refusal', 'are refusals')}"

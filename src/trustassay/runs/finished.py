@@ -166,11 +166,11 @@ def _find_bad_piece(metric: Metric, sample: Sample, assessment: Assessment) -> J
     """Return the sentence that a metric marks as bad: see :attr:`WorstAnswer.piece`."""
     try:
         pieces = metric.view(sample, assessment).judged if assessment.error is None else ()
+        bad = [piece for piece in pieces if piece.mark.tone == "bad"]
+        of_verdict = [piece for piece in bad if piece.verdict == assessment.verdict]
     # A metric of another package may fail here; its verdict and reason are enough.
     except Exception:
         return None
-    bad = [piece for piece in pieces if piece.mark.tone == "bad"]
-    of_verdict = [piece for piece in bad if piece.verdict == assessment.verdict]
     return next(iter(of_verdict or bad), None)
 
 

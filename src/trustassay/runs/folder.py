@@ -451,9 +451,8 @@ def check_settings(
         )
         advice = ", or add --append to score new records" if only_input_changed else ""
         # Nobody knows an input by its digest.
-        causes = [
-            "the input" if change.startswith("samples.sha256") else change for change in changes
-        ]
+        causes = [change for change in changes if not change.startswith("samples.")]
+        causes = causes if len(causes) == len(changes) else ["the input", *causes]
         raise RunFolderError(
             f"{folder}: holds {what}; choose another folder, or use the same "
             f"settings{advice}. Different: {'; '.join(causes)}"

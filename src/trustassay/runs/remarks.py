@@ -96,7 +96,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
         if count := int(values.get("open") or 0):
             are = verb(count, "is", "are")
             result.append(
-                f"{metric}: {count:,} of {samples:,} answers {are} undecided, because replies "
+                f"{metric}: {count:,} of {samples:,} answers {are} left open, because replies "
                 f"could not be read; the mean over all answers is between "
                 f"{values['mean_low']:.3f} and {values['mean_high']:.3f}"
             )

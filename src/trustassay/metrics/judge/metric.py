@@ -306,7 +306,7 @@ class Judge(JudgeOptions):
             return (Need("entail"),)
         options = "repeats early logprobs constrained prompt temperature max_tokens"
         ignored = self.list_changed(options.split())
-        reason = f"ignores {' and '.join(ignored)}; leave them out" if ignored else ""
+        reason = f"ignores {', '.join(ignored)}: leave out what it ignores" if ignored else ""
         if self.scale.ordinal and len(self.scale.levels) > MAX_SCORE_LEVELS:
             reason = (
                 f"takes at most {MAX_SCORE_LEVELS} levels; the rubric {self.scale.name} has more"

@@ -684,11 +684,10 @@ def _build_reason(
     """Return the second half of the reason: doubtful sentences, meanings, blank replies."""
     doubtful, message = sum(row.doubtful for row in rows), ""
     if len(rows) > 1 and doubtful:
-        message = f"; {doubtful} of {len(rows)} sentences are doubtful"
+        message = f"; doubtful sentences: {doubtful} of {len(rows)}"
     if reply_rows and reply_rows[0].meaning is not None:
         same = sum(row_of_reply.times for row_of_reply in reply_rows if row_of_reply.meaning == 0)
-        others = amount(parts["replies"], "other reply", "other replies")
-        message += f"; {same} of {others} have the same meaning"
+        message += f"; other replies with the same meaning: {same} of {parts['replies']:.0f}"
     if empty := int(parts["empty"]):
         message += f"; {amount(empty, 'empty reply', 'empty replies')} left out"
     return message

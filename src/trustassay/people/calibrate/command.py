@@ -274,8 +274,8 @@ def check_score(answers: ScoredAnswers) -> None:
     if len(np.unique(scores)) == 1:
         value = answers.score.sign * float(scores[0])
         raise InputError(
-            f"{name} is {value:g} in all {n:,} labelled rows, so it cannot separate right "
-            "from wrong"
+            f"{name} is {value:g} in every labelled row ({n:,} in all), so it cannot separate "
+            "right from wrong"
         )
     if not right.any():
         raise InputError(f"label {answers.label}: none of the {n:,} answers is right{opposite}")
