@@ -273,7 +273,7 @@ def test_an_interrupted_run_goes_on(
             return answer(*arguments)
 
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "_answer", interrupted)
+            patch.setattr(engine, "_poll_count", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 scored(source, server, out, **options)
         assert not list((tmp_path / "disk").iterdir())
