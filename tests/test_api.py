@@ -393,7 +393,9 @@ def test_the_old_run_stays_as_it_was(tmp_path: Path, stored: Path) -> None:
 def test_a_run_is_not_scored_into_itself_and_not_out_of_nothing(
     tmp_path: Path, stored: Path
 ) -> None:
-    with pytest.raises(RunFolderError, match="needs another folder than the stored one"):
+    with pytest.raises(
+        RunFolderError, match="holds the stored run; give the new run another folder"
+    ):
         rescore(stored, metrics=METRICS, entailer=Recorder(), out=stored)
     with pytest.raises(RunFolderError, match="holds no run"):
         rescore(tmp_path / "nothing", metrics=METRICS, entailer=Recorder(), out=tmp_path / "new")

@@ -440,7 +440,7 @@ def rescore(
     # Compared after resolving links: the new run would overwrite the results that it reads.
     if old.path.resolve() == new.path.resolve():
         raise RunFolderError(
-            f"{new.path}: the new run needs another folder than the stored one; give another folder (--out)"
+            f"{new.path}: holds the stored run; give the new run another folder (--out)"
         )
     if metrics is None:
         classes = [

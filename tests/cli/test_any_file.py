@@ -200,7 +200,7 @@ def test_where_no_field_is_left_none_is_asked_for(
 ) -> None:
     jsonl(tmp_path / "log.jsonl", [record])
     errors = cli("score", "log.jsonl").err
-    assert f"the records have no field for {field}: add it" in errors
+    assert f"add the field {field} to these records" in errors
     assert "NAME" not in errors
 
 

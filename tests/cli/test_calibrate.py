@@ -168,6 +168,6 @@ def test_what_is_read_is_not_overwritten_and_an_unplanned_look_is_noticed(
     labels.write_text("\n".join(["sure,label", *lines]) + "\n")
     again = cli("calibrate", labels, "--score", "sure")
     assert (
-        "an earlier calibrator from 100 labels of label was replaced; each further look can break"
+        "an earlier calibrator from 100 labels of label is replaced; each further look can break"
         in again.err
     )

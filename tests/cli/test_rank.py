@@ -163,7 +163,9 @@ def test_one_model_cannot_be_ranked(models: int, tmp_path: Path) -> None:
     if not models:
         rows = [{k: v for k, v in row.items() if k != "model"} for row in rows]
     score(rows, metrics=Fewl(form="agreement"), similarity="novel", out=tmp_path / "run")
-    with pytest.raises(RunFolderError, match=f"{models} models? .* expected two or more"):
+    with pytest.raises(
+        RunFolderError, match=f"expected two or more models .* got {models} models?"
+    ):
         rank(tmp_path / "run")
     with pytest.raises(RunFolderError, match="holds no run"):
         rank(tmp_path)

@@ -65,7 +65,7 @@ def test_a_run_that_was_stopped_early_can_be_rescored(cli: Cli, old: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["old", "--out", "old"], "the new run needs another folder than the stored one"),
+        (["old", "--out", "old"], "holds the stored run; give the new run another folder (--out)"),
         (["nothing", "--out", "new"], "nothing: holds no run"),
         (["in.jsonl", "--out", "new"], "in.jsonl"),
         (["old", "--out", "in.jsonl"], "in.jsonl"),

@@ -223,7 +223,10 @@ def test_a_score_of_which_lower_is_better(labelled: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{**row, "jev": 0.5} for row in scored(60)], "jev is 0.5 in all 60 labelled rows"),
+        (
+            [{**row, "jev": 0.5} for row in scored(60)],
+            r"jev is 0.5 in every labelled row \(60 in all\)",
+        ),
         (scored(60, 60), "label human: none of the 60 answers is right"),
         ([{**row, "human": ""} for row in scored(60)], "no answer has the label human"),
         (

@@ -151,8 +151,8 @@ def test_a_run_written_before_goes_on_without_a_start(finished: Path) -> None:
         ({"metrics": ["grounding:splitter=lines"]}, "splitter was 'sentencex', now 'lines'"),
         ({"entailer": "lexical"}, "backends.entailer was 'recorder', now 'lexical'"),
         ({"seed": 5}, "seed was 0, now 5"),
-        ({"limit": 3}, "samples.samples was 4, now 3"),
-        ({"samples": records(5)}, "samples.samples was 4, now 5"),
+        ({"limit": 3}, "Different: the input"),
+        ({"samples": records(5)}, "Different: the input"),
         ({"samples": [*records(3), record(9)]}, "Different: the input"),
     ],
 )

@@ -149,7 +149,7 @@ def test_what_decides_nothing_is_an_unreadable_vote_and_a_refusal_a_failure() ->
     ("options", "message"),
     [
         ({"repeats": 5}, "ignores repeats"),
-        ({"repeats": 5, "early": True}, "ignores repeats and early"),
+        ({"repeats": 5, "early": True}, "ignores repeats, early"),
         ({"logprobs": True}, "ignores logprobs"),
     ],
 )

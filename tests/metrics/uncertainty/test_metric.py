@@ -58,7 +58,7 @@ def test_sentences_and_meanings_by_hand() -> None:
     assert found.parts["semantic_entropy"] == pytest.approx(math.log(2))
     assert found.score == pytest.approx(0.5)
     assert found.verdict == "doubtful"
-    assert found.reason == "selfcheck_nli 0.50; 2 of 4 other replies have the same meaning"
+    assert found.reason == "selfcheck_nli 0.50; other replies with the same meaning: 2 of 4"
     meanings = [row["meaning"] for row in found.evidence if row["kind"] == "reply"]
     assert meanings == [0, 1, 0, 1]
 
