@@ -37,7 +37,7 @@ def test_the_message_has_reason_and_evidence(check: AssertTrust) -> None:
         "faithfulness: not supported; score 0, expected at least 0.9\nverdict: not found\nreason: "
     )
     assert f"text: {JUNK.removesuffix(' [1].')}" in text
-    assert "Purple, elephants" in text
+    assert "“Purple”, “elephants”" in text
     with pytest.raises(AssertionError, match=r"supported; score 1, .* 0.1 and at most"):
         check(GOOD, "faithfulness", at_least=0.1, at_most=0.5)
 

@@ -130,7 +130,7 @@ def test_a_run_of_a_query_goes_on_and_grows(tmp_path: Path, days: Path) -> None:
     assert not scored(shuffled, run, append=True).asked, "of what grows rows are known by id"
     jsonl(days / "day=2/b.jsonl", [record(4)])
     assert len(scored(query(days), run, append=True).asked) == 4
-    with pytest.raises(RunFolderError, match="samples"):
+    with pytest.raises(RunFolderError, match="Different: the input"):
         scored(query(days, "ORDER BY id DESC"), run)
 
 

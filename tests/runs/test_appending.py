@@ -115,7 +115,7 @@ def test_a_record_that_is_gone_is_an_error(grown: Path) -> None:
 def test_other_settings_are_another_run(grown: Path) -> None:
     with pytest.raises(RunFolderError, match=r"Different: seed was 0, now 1$"):
         scored(grown, seed=1)
-    with pytest.raises(RunFolderError, match=r"add --append to score new records"):
+    with pytest.raises(RunFolderError, match=r"add --append if records were only added"):
         scored(grown, append=False)
     with pytest.raises(RunFolderError) as error:
         scored(grown, append=False, seed=1)

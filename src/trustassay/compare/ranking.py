@@ -358,7 +358,7 @@ def _describe_no_difference(ranking: Ranking, pair: PairDifference, corrected: s
     ends = pair.interval and (scale * pair.interval[0], scale * pair.interval[1])
     within = f" (95 % interval {ends_text(ends, '+', 1 if unit else 3)})" if ends else ""
     models = ranking.models
-    # Holm's correction, or an exact test, may need more than an interval that excludes 0.
+    # Holm's correction, or the sign-flip test, may need more than an interval that excludes 0.
     stricter = ends is not None and ends[0] * ends[1] > 0
     note = "; the test is stricter than the interval" if stricter else ""
     return (

@@ -449,7 +449,7 @@ def check_settings(
         only_input_changed = all(
             change.startswith(("samples.", "skipped", "drawn.")) for change in changes
         )
-        advice = ", or add --append to score new records" if only_input_changed else ""
+        advice = ", or add --append if records were only added" if only_input_changed else ""
         # Nobody knows an input by its digest.
         causes = [change for change in changes if not change.startswith("samples.")]
         causes = causes if len(causes) == len(changes) else ["the input", *causes]

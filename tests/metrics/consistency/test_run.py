@@ -201,7 +201,7 @@ def test_open_answers_and_unreadable_replies_are_on_the_terminal(cli: Cli, tmp_p
     found = cli("score", *asking)
     assert "unparsed" in found.err
     words = (
-        "consistency: 1 of 4 answers is undecided, because replies could not be read; "
+        "consistency: 1 of 4 answers is left open, because replies could not be read; "
         "the mean over all answers is between 0.500 and 0.750"
     )
     assert words in found.err
