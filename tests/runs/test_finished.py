@@ -10,10 +10,13 @@ from typing import ClassVar
 import pytest
 
 from trustassay import Assessment, Metric, Run, score
+from trustassay.cli.results import show_worst
 from trustassay.compare.gate import gate
 from trustassay.compare.gate_rules import EarlierRun
 from trustassay.core import registry
+from trustassay.core.evidence import JudgedPiece, Mark, View
 from trustassay.core.metric import Context, Figure, Mean
+from trustassay.core.sample import Sample
 from trustassay.runs.finished import describe_first_verdict, shorten_text
 
 
@@ -145,3 +148,35 @@ def test_texts_are_cut_between_words() -> None:
     assert shorten_text("one two three", 13) == "one two three"
     assert shorten_text("one two three", 12) == "one two…"
     assert shorten_text("x" * 30, 10) == "x" * 9 + "…"
+
+
+@dataclass(frozen=True)
+class Marking(Told):
+    """Marks one sentence that decides nothing, then one that has the answer's verdict."""
+
+    name: ClassVar[str] = "marking"
+    decides: str = "bad"
+
+    def view(self, sample: Sample, assessment: Assessment) -> View:
+        if self.decides == "fail":
+            raise ValueError("no view")
+        mark = Mark("bad", "✕", "not good")
+        first = JudgedPiece("First\n sentence. ", mark, "it is short")
+        return View(judged=[first, JudgedPiece("Second.", mark, "it is long", self.decides)])
+
+
+@pytest.mark.parametrize(
+    ("decides", "expected"),
+    [
+        ("bad", ["    bad: “Second.”", "    it is long"]),
+        ("worse", ["    bad: is 0.1", "    “First sentence.”: it is short"]),
+        ("fail", ["    bad: is 0.1"]),
+    ],
+)
+def test_the_sentence_that_decides_is_shown(
+    decides: str, expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of("bad 0.1", metrics=Marking(decides=decides))
+    show_worst(run.looks(1))
+    _, *listed = capsys.readouterr().err.splitlines()
+    assert listed == ["  0? (q0)", *expected]

@@ -221,7 +221,7 @@ def _describe_worst(answer: WorstAnswer) -> list[str]:
     piece = answer.piece
     if piece is None or not (piece.reason and answer.reason):
         return [f"{answer.verdict}: {answer.reason}" if answer.reason else answer.verdict]
-    sentence = f"“{piece.text.strip()}”"
+    sentence = "“" + " ".join(piece.text.split()) + "”"
     # The verdict of the answer is that of the sentence: its reason only repeats the sentence's.
     if piece.verdict == answer.verdict:
         return [f"{answer.verdict}: {sentence}", piece.reason]
