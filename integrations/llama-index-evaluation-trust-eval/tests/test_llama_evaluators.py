@@ -52,7 +52,9 @@ def test_every_metric_that_scores_one_answer_has_an_evaluator() -> None:
     assert {evaluator.__name__ for evaluator in _NamedMetricEvaluator.__subclasses__()} <= set(
         package.__all__
     )
-    with pytest.raises(ValueError, match="fewl: looks at all samples together"):
+    with pytest.raises(
+        ValueError, match="fewl: compares all samples, so it cannot score them one by one"
+    ):
         TrustMetricEvaluator("fewl")
 
 
