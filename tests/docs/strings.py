@@ -4,8 +4,9 @@
     python -m tests.docs.strings --since 21a3548c # what was changed since a commit: before, after
 
 Python strings come from the syntax tree: f-strings keep their fields as ``{expression}``. A string
-counts as prose if it has two words or more and is not SQL, a pattern or markup alone. Pages give
-the text between their tags and the strings of their scripts.
+counts as prose if it has two words or more and is not SQL, a pattern or markup alone. Of docstrings
+only those of commands are listed, which ``--help`` prints. Pages give the text between their tags
+and the strings of their scripts.
 """
 
 import argparse
@@ -25,6 +26,8 @@ ROOT = "src/trustassay"
 PAGES = (".jinja", ".html", ".js")
 NOT_FOR_USERS = ("/prompts/", "/weights/", "/papers/dataset.py")
 HELP_CALLS = {"Flag", "Option", "Argument", "Typer", "option", "group"}
+COMMANDS = {"with_options", "command", "callback"}
+"""Decorators of functions whose docstring is their help."""
 SQL = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|ALTER|DROP|WITH|BEGIN)\b")
 PATTERN = re.compile(r"\\[bdswWS.]|\(\?[:=!P<]|\[\^|\)[*+?]|\]\+|\|\w+\|")
 WORD = re.compile(r"[A-Za-z][a-z']+")
@@ -102,14 +105,18 @@ def _read(file: str, revision: str | None) -> str:
 
 
 def find_in_python(source: str) -> Iterator[tuple[int, str, str]]:
-    """Yield line, kind and text of the prose of one module; its docstrings are left out."""
+    """Yield line, kind and text of the prose of one module, without docstrings for programmers."""
     tree = ast.parse(source)
     kinds: dict[ast.AST, str] = {}
     docstrings: set[ast.AST] = set()
     inner: set[ast.AST] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            docstrings.add(node.value)
+        if isinstance(node, ast.FunctionDef) and COMMANDS & {*map(_name_of, node.decorator_list)}:
+            if isinstance(node.body[0], ast.Expr):
+                kinds[node.body[0].value] = "help"
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            if node.value not in kinds:
+                docstrings.add(node.value)
         elif isinstance(node, ast.Raise):
             kinds.update(dict.fromkeys(ast.walk(node), "error"))
         elif isinstance(node, ast.Call) and _name_of(node.func) in HELP_CALLS:
@@ -126,6 +133,9 @@ def find_in_python(source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _name_of(function: ast.expr) -> str:
+    """Return the last name of a function, or of a decorator with or without arguments."""
+    if isinstance(function, ast.Call):
+        return _name_of(function.func)
     return function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
 
 

@@ -29,8 +29,13 @@ def f(name):
     print(f"{name}: {len(name)} answers are blank")
     raise ValueError("expected one file, "
                      "or a folder")
+
+@with_options
+def score() -> None:
+    \"\"\"Score the answers in files.\"\"\"
 """
     assert find(source) == [
+        ("help", "Score the answers in files."),
         ("help", "The folder of the run."),
         ("text", "{name}: {len(name)} answers are blank"),
         ("error", "expected one file, or a folder"),

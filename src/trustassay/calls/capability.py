@@ -348,7 +348,7 @@ def _build_decision_caller(model: Any, shared: RunServices) -> Remote:
 
 
 def _ask_nobody(model: Any, questions: list[DecisionQuestion]) -> Sequence[DecisionAnswer]:
-    raise BackendError(f"{model.name}: expected an endpoint for {len(questions)} questions")
+    raise BackendError(f"{model.name}: expected an endpoint, got a model that cannot be called")
 
 
 DECIDE: Capability[DecisionQuestion, DecisionAnswer] = Capability(

@@ -1,6 +1,6 @@
 """``trustassay demo``: check 60 answers of a small model; with ``--all`` by every method.
 
-``data/recorded`` holds 60 questions of this project and all replies of two small models that the
+``input/recorded`` holds 60 questions of this project and all replies of two small models that the
 methods need: ``answers.jsonl`` (answers from the model's knowledge), ``cited.jsonl`` (from
 passages) and ``replies.jsonl.gz``. The files are made by ``python -m lab.benchmarks.recording``. A
 prompt that is changed afterwards has no recorded reply.

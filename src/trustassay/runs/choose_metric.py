@@ -64,7 +64,7 @@ def choose_metric(
 
 def describe_metrics(metrics: Sequence[str]) -> str:
     """Write the chosen metrics for a message: ``metrics faithfulness and grounding``."""
-    return f"metric{'s' if len(metrics) > 1 else ''} {' and '.join(metrics)}"
+    return f"{verb(len(metrics), 'metric', 'metrics')} {' and '.join(metrics)}"
 
 
 def _choose_for_samples(samples: Sequence[Sample], *, retrieves: bool) -> tuple[list[str], str]:
