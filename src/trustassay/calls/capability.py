@@ -62,6 +62,7 @@ from trustassay.core.capabilities import (
 )
 from trustassay.core.decisions import DecisionAnswer, DecisionQuestion
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.text.numbers import amount
 
 T = TypeVar("T")
 ItemT = TypeVar("ItemT")
@@ -348,7 +349,8 @@ def _build_decision_caller(model: Any, shared: RunServices) -> Remote:
 
 
 def _ask_nobody(model: Any, questions: list[DecisionQuestion]) -> Sequence[DecisionAnswer]:
-    raise BackendError(f"{model.name}: expected an endpoint, got a model that cannot be called")
+    asked = amount(len(questions), "question")
+    raise BackendError(f"{model.name}: expected an endpoint for {asked}")
 
 
 DECIDE: Capability[DecisionQuestion, DecisionAnswer] = Capability(
